@@ -1,0 +1,37 @@
+# Each target does all the set-up it needs.  `make` alone tells what there is.
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?=
+
+.PHONY: help demo test lint soak bench clean
+
+help:
+	@echo 'make demo   watch a recorded run live: the messages a team would get, in under a minute'
+	@echo 'make test   linters, type checks and the whole test suite'
+	@echo 'make soak   the long forms of the crash, fuzz and scale tests'
+	@echo 'make bench  all benchmarks, one table each'
+	@echo 'make clean  remove the virtual environment and caches'
+
+$(VENV)/.dev: pyproject.toml .ci/setup
+	@.ci/setup dev
+
+demo: $(VENV)/.dev
+	@$(BIN)/verlwatch demo
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+soak: $(VENV)/.dev
+	VERLWATCH_SOAK=1 $(BIN)/pytest $(PYTEST_ARGS)
+
+bench: $(VENV)/.dev
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,5 @@
+"""``python -m verlwatch``."""
+
+from verlwatch.cli import main
+
+raise SystemExit(main())
