@@ -1,0 +1,116 @@
+"""Imports point one way.  Read from the syntax trees, so that a forbidden import fails even where it is never run."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "verlwatch"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+LAYERS: tuple[tuple[str, frozenset[str]], ...] = (
+    # prefix of a module, what it may import of verlwatch (prefixes); the first prefix that fits counts
+    ("verlwatch.core.types", frozenset()),
+    ("verlwatch.core.phases", frozenset({"verlwatch.core.types"})),
+    ("verlwatch.core.steps", frozenset({"verlwatch.core.types", "verlwatch.core.phases"})),
+    *(
+        (f"verlwatch.core.{sibling}", frozenset({"verlwatch.core.types", "verlwatch.core.phases"}))
+        for sibling in ("lines", "series", "rules", "incidents")
+    ),
+    ("verlwatch.core", frozenset({"verlwatch.core"})),
+    ("verlwatch.status", frozenset({"verlwatch.core.types"})),
+    ("verlwatch.fields", frozenset()),
+    (
+        "verlwatch.config",
+        frozenset({"verlwatch.config", "verlwatch.fields", "verlwatch.core.types", "verlwatch.shell"}),
+    ),
+    ("verlwatch.replay", frozenset({"verlwatch.core"})),
+    ("verlwatch.report", frozenset({"verlwatch.report", "verlwatch.replay", "verlwatch.core"})),
+    ("verlwatch.shell", frozenset({"verlwatch.shell", "verlwatch.core", "verlwatch.status", "verlwatch.fields"})),
+    ("verlwatch.demo", frozenset()),
+)
+PURE = frozenset(sys.stdlib_module_names) - {
+    "asyncio", "http", "io", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "socket",
+    "sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "urllib",
+} | {"orjson", "stringzilla", "verlwatch", "_typeshed"}  # fmt: skip
+AWAITED_BY_AIOHTTP = {"verlwatch.shell.notifiers._http._refuse_redirect"}
+PATHS_AS_VALUES = {"verlwatch.core.engine": {"pathlib"}}  # PurePath names a run after its file; it opens nothing
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            yield node.module or ""
+            if node.module and node.module.startswith("verlwatch"):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def within(module: str, prefixes: frozenset[str]) -> bool:
+    return any(module == prefix or module.startswith(prefix + ".") for prefix in prefixes)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_point_one_way(path: Path) -> None:
+    module = name_of(path)
+    allowed = next((a for prefix, a in LAYERS if within(module, frozenset({prefix}))), None)
+    if allowed is None:
+        return  # app, cli, commands: the top, which may import everything below
+    own = frozenset({next(prefix for prefix, _ in LAYERS if within(module, frozenset({prefix})))})
+    for imported in imports(path):
+        if not imported.startswith("verlwatch.") or imported == "verlwatch.__version__":
+            continue
+        parents = {f"{a}.{leaf}" for a in allowed | own for leaf in [imported.rsplit(".", 1)[-1]]}
+        assert (
+            within(imported, allowed | own) or imported in parents or imported in {"verlwatch.core", "verlwatch.shell"}
+        ), f"{module} imports {imported}"
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if "core" in p.parts], ids=name_of)
+def test_the_core_is_pure(path: Path) -> None:
+    module = name_of(path)
+    for imported in imports(path):
+        top = imported.split(".")[0]
+        assert top in PURE or top in PATHS_AS_VALUES.get(module, set()), f"{module} imports {imported}"
+
+
+def test_nothing_below_imports_the_top() -> None:
+    top = frozenset({"verlwatch.app", "verlwatch.cli", "verlwatch.commands"})
+    below = [path for path in MODULES if not within(name_of(path), top | {"verlwatch.__main__"})]
+    assert [name_of(p) for p in below for i in imports(p) if within(i, top)] == []
+
+
+def test_tasks_are_created_in_one_place() -> None:
+    makers = {"create_task", "ensure_future", "TaskGroup"}
+    found = {
+        name_of(path)
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in makers
+    }
+    assert found <= {"verlwatch.app"}
+
+
+def test_only_functions_that_wait_are_async() -> None:
+    waits = (ast.Await, ast.AsyncFor, ast.AsyncWith)
+    idle = [
+        f"{name_of(path)}.{node.name}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.AsyncFunctionDef)
+        and not any(isinstance(inner, waits) for inner in ast.walk(node))
+        and not isinstance(node.body[-1], ast.Expr)  # the `...` of a protocol
+        and f"{name_of(path)}.{node.name}" not in AWAITED_BY_AIOHTTP
+    ]
+    assert idle == []

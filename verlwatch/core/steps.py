@@ -1,0 +1,92 @@
+"""One step's printed values -> what is judged: seconds of each phase, the work, the step without interruptions.
+
+Which of validation and checkpoint a step's seconds contain depends on the release (verl's trainer moved the timer):
+both up to 0.5, neither from 0.6 to 0.7.0, the checkpoint alone from 0.7.1 on.  The release is read off the keys that it
+prints, and arithmetic has the last word: a part that does not fit into the whole is not in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
+from verlwatch.core.types import Workload
+
+_TIMING = (*((phase.name, phase.keys) for phase in PHASES), (STEP, ("timing_s/step", "perf/time_per_step")))
+_INTERRUPTIONS = ("testing", "save_checkpoint")
+_ROUNDING = 0.02  # share of the step by which printed parts may exceed the printed whole
+
+
+@dataclass(frozen=True, slots=True)
+class StepFacts:
+    """What one step line tells: ``seconds`` by metric name (phases, STEP, THROUGHPUT in tokens/s/GPU), and the work."""
+
+    seconds: Mapping[str, float]
+    work: Workload
+
+
+def timings(values: Mapping[str, float]) -> dict[str, float]:
+    """Seconds by phase name, and STEP as it was printed.  A phase that was not printed is absent, never zero."""
+    seconds: dict[str, float] = {}
+    for name, keys in _TIMING:
+        for key in keys:
+            if key in values:
+                seconds[name] = values[key]
+                break
+    return seconds
+
+
+def read(values: Mapping[str, float], version: str) -> StepFacts:
+    """Facts of one step of a `release`, the interruptions taken out of STEP and THROUGHPUT."""
+    seconds = timings(values)
+    step = seconds.get(STEP)
+    if step is not None:
+        alone = seconds[STEP] = step - _interruptions(seconds, version)
+        throughput = values.get("perf/throughput")
+        if throughput is not None and alone > 0:
+            seconds[THROUGHPUT] = throughput * step / alone
+    return StepFacts(seconds, _work(values))
+
+
+def release(values: Mapping[str, float], decimals: int | None) -> str:
+    """The verl releases that print these keys in this way, as a range; empty when they do not tell."""
+    if any(key.startswith("timing/") for key in values):
+        return "0.1"
+    if decimals is not None:
+        return "0.4.x" if "training/global_step" in values else "0.2-0.3"
+    if "actor/perf/max_memory_allocated_gb" in values:
+        return ">=0.8"
+    if "timing_s/update_weights" in values:
+        return ">=0.7.1"
+    if "response/aborted_ratio" in values:
+        return "0.6-0.7.0"
+    if "timing_s/start_profile" in values:
+        return "0.5"
+    return ""
+
+
+def _interruptions(seconds: Mapping[str, float], version: str) -> float:
+    """Seconds of validation and checkpoint inside STEP."""
+    if not any(name in seconds for name in _INTERRUPTIONS):
+        return 0.0
+    parts = sum(s for name, s in seconds.items() if name != STEP and name not in _INTERRUPTIONS)
+    room = seconds[STEP] * (1 + _ROUNDING) - parts
+    inside = 0.0
+    for name in _INTERRUPTIONS:
+        if name in seconds and _contains(name, version) and inside + seconds[name] <= room:
+            inside += seconds[name]
+    return inside
+
+
+def _contains(part: str, version: str) -> bool:
+    if part == "testing":
+        return version in {"0.2-0.3", "0.4.x", "0.5", ""}
+    return version != "0.6-0.7.0"
+
+
+def _work(values: Mapping[str, float]) -> Workload:
+    tokens = values.get("perf/total_num_tokens")
+    if tokens is None and "response_length/mean" in values:
+        tokens = values["response_length/mean"] + values.get("prompt_length/mean", 0.0)
+    return Workload(tokens, values.get("response_length/max"))

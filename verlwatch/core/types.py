@@ -1,0 +1,320 @@
+"""Every noun of verlwatch.
+
+Frozen, slotted and free of behaviour beyond what a value needs to describe itself.  The field's own words are used:
+record, sample, series, baseline, change point, diagnosis, incident, receiver, cursor, outbox (see
+docs/ARCHITECTURE.md). Names ending in ``_at`` are epoch seconds, ``_s`` durations in seconds, ``data`` bytes,
+``text`` str.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+Severity = Literal["info", "warning", "critical"]
+Unit = Literal["ratio", "GB"]
+Action = Literal["opened", "changed", "returned", "settled"]
+EventName = Literal["opened", "updated", "closed"]
+ClosedAs = Literal["resolved", "accepted", "run ended", "expired"]
+Reason = Literal["opened", "updated", "escalated", "resolved", "accepted", "run ended", "expired"]
+Scope = tuple[tuple[str, str], ...]
+Json = Mapping[str, Any]
+
+
+class Writer(NamedTuple):
+    """The process that printed a line: its identity is ``(pid, ip)``, its name is what Ray's prefix calls it.
+
+    ``pid`` is 0 and ``name`` empty where the line has no prefix (the driver's own stdout, a worker file).
+    ``ip`` is empty for a process on the driver's own node, as Ray prints it.
+    """
+
+    name: str = ""
+    pid: int = 0
+    ip: str = ""
+
+
+NOBODY = Writer()
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Bytes of one source, in the order in which the file holds them.
+
+    ``offset`` is the position of ``data[0]`` within this ``generation`` of the source.  ``token`` is opaque to the
+    core: what the reader of files needs to find this generation again after a restart; it comes back in the Cursor.
+    ``run`` is the name that the configuration gives the source's run; empty where the file names it.
+    """
+
+    source: str
+    generation: int
+    offset: int
+    data: bytes
+    token: str = ""
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where reading of a source resumes after a restart, committed together with everything derived from it.
+
+    Lexing resumes at ``reread_from``, the start of the oldest construct still open (half line, cut step line);
+    records that end at or before ``applied_to`` are dropped there as already judged.  ``mark`` is the up to 64 bytes
+    before ``reread_from``: a file whose bytes differ there is another file, whatever its name and inode say.
+    """
+
+    source: str
+    generation: int
+    reread_from: int
+    applied_to: int
+    mark: bytes = b""
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a record came from; ``end`` is the byte offset just behind it, ``kind`` the line kind that read it."""
+
+    source: str
+    generation: int
+    end: int
+    writer: Writer
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Numbers of one step, under the names the log itself uses.
+
+    A value that was missing, cut or unreadable is absent: never zero.  ``decimals`` is 3 where the log rounds to
+    ``.3f`` (verl up to 0.4.1), None where it prints full floats.  ``scope`` labels whose numbers they are (host,
+    rank, gpu); empty = the run.
+    """
+
+    origin: Origin
+    step: int
+    values: Mapping[str, float]
+    decimals: int | None = None
+    scope: Scope = ()
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An occurrence that a line tells of: ``name`` says which, ``attributes`` carry what it says."""
+
+    origin: Origin
+    name: str
+    attributes: Mapping[str, str | int | float]
+    severity: Severity = "info"
+    excerpt: str = ""
+    scope: Scope = ()
+    at: float | None = None
+
+
+Record = Samples | Event
+
+
+class SeriesKey(NamedTuple):
+    """One series of numbers: a metric (canonical phase name, ``step``, ``throughput``) of a run."""
+
+    run: str
+    metric: str
+    scope: Scope = ()
+
+
+class Workload(NamedTuple):
+    """What a step had to do: tokens of the batch, and of its longest response.  None where the log does not tell."""
+
+    tokens: float | None = None
+    longest: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePoint:
+    """A detector's word on one series.
+
+    ``kind`` is the detector that told it (``spike``: a slow step; ``level``: a lasting change), ``step`` when it was
+    told, ``onset`` the first changed step (with ``returned``: the first step back at the old baseline).  ``effect``
+    is new ÷ old at equal work (unit ``ratio``) or new - old (unit ``GB``).  ``before`` is what the old baseline
+    expects of this step's work and ``after`` what the series shows now, both in the metric's own unit.
+    """
+
+    series: SeriesKey
+    kind: Literal["spike", "level"]
+    action: Action
+    step: int
+    onset: int
+    effect: float
+    unit: Unit
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a rule says of a run at one step; it holds as long as the rule keeps saying it.
+
+    ``subject`` is the phase or metric concerned, ``cost_s`` the seconds it adds to a step, ``evidence`` what was seen
+    (values and steps), ``advice`` what to try.
+    """
+
+    rule: str
+    run: str
+    subject: str
+    severity: Severity
+    onset: int
+    step: int
+    ratio: float
+    before: float
+    after: float
+    cost_s: float
+    summary: str
+    evidence: tuple[str, ...]
+    advice: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Diagnoses of one cause, from opening to closing.  The first diagnosis is the one that names the incident."""
+
+    id: str
+    run: str
+    attempt: int
+    fingerprint: str
+    state: Literal["pending", "firing", "closed"]
+    severity: Severity
+    diagnoses: tuple[Diagnosis, ...]
+    opened_step: int
+    opened_at: float
+    worst_ratio: float
+    lost_s: float = 0.0
+    notified: tuple[Reason, ...] = ()
+    closed_as: ClosedAs | None = None
+    closed_step: int | None = None
+    closed_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A change of an incident's life, as `replay --json` prints it and the store keeps it."""
+
+    event: EventName
+    incident: str
+    rule: str
+    run: str
+    attempt: int
+    phase: str
+    onset_step: int
+    step: int
+    ratio: float
+    severity: Severity
+    summary: str
+    closed_as: ClosedAs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a notification says, before any channel shapes it.  Plain text: every notifier escapes for its own channel.
+
+    ``title`` must make sense alone on a locked phone.  ``facts`` are (label, value) pairs in reading order.  ``at``
+    is when it was decided, not when it is sent.
+    """
+
+    incident: str
+    reason: Reason
+    run: str
+    rule: str
+    phase: str
+    severity: Severity
+    title: str
+    summary: str
+    onset_step: int
+    step: int
+    ratio: float
+    before: float
+    after: float
+    facts: tuple[tuple[str, str], ...] = ()
+    evidence: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    sparkline: str = ""
+    closed_as: ClosedAs | None = None
+    opened_at: float = 0.0
+    at: float = 0.0
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """A row of the outbox: one message for one receiver; ``dedup_key`` is the idempotency id the receiver sees."""
+
+    dedup_key: str
+    incident: str
+    receiver: str
+    reason: Reason
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """The numbers of one step of one attempt, as the store keeps them.  Keys already stored win over later ones."""
+
+    run: str
+    attempt: int
+    step: int
+    at: float
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A piece of the core's state for the store: JSON-safe ``data``, None to forget it; ``version`` tags its form."""
+
+    kind: Literal["run", "series", "incident"]
+    key: str
+    version: int
+    data: Json | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Everything that feeding the core caused; the store commits it in one transaction."""
+
+    cursors: tuple[Cursor, ...] = ()
+    steps: tuple[StepRow, ...] = ()
+    states: tuple[State, ...] = ()
+    transitions: tuple[Transition, ...] = ()
+    notifications: tuple[Notification, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.cursors or self.steps or self.states or self.transitions or self.notifications)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a store gives back at start: the inverse of all Outcomes committed so far.
+
+    ``steps`` holds the last steps of each run's attempts, newest last, enough to recognise a step seen again.
+    """
+
+    cursors: tuple[Cursor, ...] = ()
+    states: tuple[State, ...] = ()
+    steps: tuple[StepRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a user may tune in the core (see config.example.yaml for the words).
+
+    ``receivers`` are the names of those who are told.  ``false_alarms_per_month`` is per run, all series together;
+    ``min_step_share`` the part of a step that a changed phase must add to be told.
+    """
+
+    receivers: tuple[str, ...] = ()
+    false_alarms_per_month: float = 1.0
+    min_step_share: float = 0.01
+    accept_after_steps: int = 200
+    line_limit: int = 1 << 20
+    max_runs: int = 1000
+    max_series: int = 64
+    link: str = ""
