@@ -1,0 +1,69 @@
+"""What a reload changes: by name for runs and receivers, live or after a restart for the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from verlwatch.config import OVERRIDES, Config, Delta, Reload, apply, changes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Loads = Callable[[str | bytes], Config]
+
+OTHER = {
+    "state_dir": "/other",
+    "http_token_file": "/other",
+    "http_listen": "off",
+    "detection_false_alarms": "2 per week",
+    "detection_min_step_share": "3%",
+    "detection_accept_after_steps": "100",
+    "reading_poll_interval": "1s",
+    "reading_line_limit": "2MiB",
+    "reading_max_files": "7",
+    "storage_keep_steps": "7d",
+    "storage_max_size": "1GiB",
+    "delivery_grace": "1s",
+    "delivery_max_backoff": "1m",
+    "log_level": "error",
+    "log_format": "json",
+    "external_url": "https://other",
+}
+RESTART = {"state_dir", "http.token_file", "http.listen", "logging.level", "logging.format"}
+
+
+def test_equal_configurations_change_nothing(loads: Loads) -> None:
+    text = "runs: [{logs: [/a.log]}]\nreceivers: [{name: x, type: webhook, url: 'https://h'}]"
+    assert not changes(loads(text), loads(text))
+    assert not changes(Config(), loads("http: {listen: 127.0.0.1:9878}\nreading: {poll_interval: 0.1s}"))
+
+
+def test_runs_and_receivers_change_by_name(loads: Loads) -> None:
+    old = loads(
+        "runs: [{name: stays, logs: [/a]}, {name: moves, logs: [/b]}, {name: ends, logs: [/c]}]\n"
+        "receivers: [{name: stays, type: webhook, url: 'https://h'}, {name: kind, type: webhook, url: 'https://h'},"
+        " {name: ends, type: webhook, url: 'https://h'}]"
+    )
+    new = loads(
+        "runs: [{name: begins, logs: [/c]}, {name: moves, logs: [/b, /d]}, {name: stays, logs: [/a]}]\n"
+        "receivers: [{name: kind, type: slack, webhook_url_file: /s}, {name: stays, type: webhook, url: 'https://h'}]"
+    )
+    reload = changes(old, new)
+    assert reload == Reload(
+        runs=Delta(added=("begins",), removed=("ends",), changed=("moves",)),
+        receivers=Delta(removed=("ends",), changed=("kind",)),
+    )
+    assert reload
+
+
+@pytest.mark.parametrize("name", OVERRIDES)
+def test_every_setting_is_either_live_or_needs_a_restart(name: str) -> None:
+    path = ".".join(OVERRIDES[name])
+    expected = Reload(restart=(path,)) if path in RESTART else Reload(live=(path,))
+    assert changes(Config(), apply(Config(), {}, {name: OTHER[name]})) == expected
+
+
+def test_allowed_hosts_need_a_restart(loads: Loads) -> None:
+    assert changes(Config(), loads("http: {allowed_hosts: [a]}")) == Reload(restart=("http.allowed_hosts",))

@@ -1,0 +1,113 @@
+"""From a file to a Config; whatever is wrong is told all at once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from verlwatch.config._problems import ConfigError, KeyPath, Locate, Problem, from_validation, problem
+from verlwatch.config._yaml import Document, read
+from verlwatch.config.models import Config, Run, run_name
+from verlwatch.shell.notifiers import NOTIFIERS
+from verlwatch.shell.printable import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_FILE = "verlwatch.yaml"
+
+
+def find(env: Mapping[str, str] = os.environ) -> Path | None:
+    """The configuration to use where none is named, or None.
+
+    ``$VERLWATCH_CONFIG`` even if it does not exist; else the first that does of ``./verlwatch.yaml``,
+    ``$XDG_CONFIG_HOME/verlwatch/verlwatch.yaml`` (``~/.config``) and ``/etc/verlwatch/verlwatch.yaml``.
+    """
+    if named := env.get("VERLWATCH_CONFIG"):
+        return Path(named)
+    home = xdg(env, "XDG_CONFIG_HOME", ".config")
+    folders = [Path(), *([home / "verlwatch"] if home else []), Path("/etc/verlwatch")]
+    return next((folder / _FILE for folder in folders if os.path.lexists(folder / _FILE)), None)
+
+
+def xdg(env: Mapping[str, str], variable: str, below_home: str) -> Path | None:
+    """A base directory of the XDG specification, which ignores relative ones; None without a home directory."""
+    named, home = Path(env.get(variable, "")), Path(env.get("HOME", ""))
+    if named.is_absolute():
+        return named
+    return home / below_home if home.is_absolute() else None
+
+
+def load(path: Path) -> Config:
+    """The configuration in a file.  Raises ConfigError with all problems at once."""
+    return parse(read(path))
+
+
+def parse(document: Document) -> Config:
+    """The configuration in a YAML file that was read; an empty file is the default configuration."""
+    value = {} if document.value is None else document.value
+    folder = Path(document.file).absolute().parent
+    return validate(value, folder, document.locate, document.problems)
+
+
+def validate(value: Any, folder: Path, locate: Locate, problems: Iterable[Problem] = ()) -> Config:
+    """``value`` as a Config, relative paths starting at ``folder``.  ``problems`` are those already known of it."""
+    found = [*problems, *(problem(locate(path), path, text) for path, text in _repeated(value))]
+    try:
+        config = Config.model_validate(value, context={"folder": folder})
+    except ValidationError as error:
+        raise ConfigError([*found, *from_validation(error, locate, lambda path: _keys_at(path, value))]) from None
+    if found:
+        raise ConfigError(found)
+    return config
+
+
+def _keys_at(path: KeyPath, value: Any) -> Iterable[str]:
+    """What keys the mapping at ``path`` may have."""
+    model: Any = None
+    match path:
+        case ():
+            model = Config
+        case ("runs", int()):
+            model = Run
+        case ("receivers", int(index)):
+            kinds = {notifier.TYPE: notifier.Config for notifier in NOTIFIERS}
+            model = kinds.get(value["receivers"][index]["type"])
+        case (str(section),):
+            model = Config.model_fields[section].annotation
+    return model.model_fields if model else ()
+
+
+def _repeated(value: Any) -> Iterator[tuple[KeyPath, str]]:
+    """Names and logs that occur twice, found in the raw value so that they are told beside all other problems."""
+    for section in ("runs", "receivers"):
+        seen: dict[str, str] = {}
+        for index, entry in _entries(value, section):
+            name = entry.get("name") or next((run_name(log) for _, log in _logs(entry)), "")
+            first = seen.setdefault(str(name), f"{section}[{index}]")
+            if name and first != f"{section}[{index}]":
+                yield (
+                    (section, index, "name"),
+                    f"{shortened(str(name))} is already the name of {first}; give each its own",
+                )
+    logs: dict[str, int] = {}
+    for index, entry in _entries(value, "runs"):
+        for place, log in _logs(entry):
+            if log in logs:
+                yield ("runs", index, "logs", place), f"is already a log of runs[{logs[log]}]; name it once"
+            logs.setdefault(log, index)
+
+
+def _entries(value: Any, section: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    entries = value.get(section) if isinstance(value, dict) else None
+    if isinstance(entries, list | tuple):
+        yield from ((index, entry) for index, entry in enumerate(entries) if isinstance(entry, dict))
+
+
+def _logs(run: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    logs = run.get("logs")
+    if isinstance(logs, list | tuple):
+        yield from ((index, log) for index, log in enumerate(logs) if isinstance(log, str))

@@ -1,0 +1,41 @@
+"""What other parts take from a Config: the core's settings and the state directory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from verlwatch.config._load import xdg
+from verlwatch.config._problems import ConfigError, Place, problem
+from verlwatch.core.types import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verlwatch.config.models import Config
+
+
+def settings(config: Config) -> Settings:
+    """What the core needs."""
+    return Settings(
+        receivers=tuple(receiver.name for receiver in config.receivers),
+        false_alarms_per_month=config.detection.false_alarms,
+        min_step_share=config.detection.min_step_share,
+        accept_after_steps=config.detection.accept_after_steps,
+        line_limit=config.reading.line_limit,
+        link=(config.external_url or "").rstrip("/"),
+    )
+
+
+def state_dir(config: Config, env: Mapping[str, str] = os.environ) -> Path:
+    """Where the database is: as configured, else systemd's directory, else XDG's.  Raises ConfigError without any."""
+    if config.state_dir:
+        return Path(config.state_dir)
+    # systemd separates several StateDirectory= by colons.
+    if systemd := env.get("STATE_DIRECTORY", "").split(":")[0]:
+        return Path(systemd)
+    if home := xdg(env, "XDG_STATE_HOME", ".local/state"):
+        return home / "verlwatch"
+    text = "there is no home directory ($HOME) to keep state in; set state_dir or give --state-dir"
+    raise ConfigError([problem(Place("configuration"), ("state_dir",), text)])

@@ -1,0 +1,265 @@
+"""Everything a user can set.  Defaults are written as the user would write them and read by the same parsers.
+
+A field's description is what docs/CONFIG.md, the JSON schema and an editor show.  The kinds of receiver come from
+the notifiers themselves.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from ipaddress import ip_address
+from operator import or_
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from verlwatch import fields
+from verlwatch.fields import Duration, FilePath, Model, Rate, ReceiverConfig, SecretPath, Share, Size, Url, within
+from verlwatch.shell.notifiers import NOTIFIERS
+
+if TYPE_CHECKING:
+    Receiver = ReceiverConfig
+else:
+    Receiver = Annotated[reduce(or_, (notifier.Config for notifier in NOTIFIERS)), Field(discriminator="type")]
+
+_GLOB = frozenset("*?[")
+_LAST_PORT = 65_535
+_NAME_LIMIT = 100
+
+
+class Address(NamedTuple):
+    """Where the HTTP server listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """True if only this host can reach it."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+def parse_listen(value: object) -> Address | None:
+    """``127.0.0.1:9878``, ``[::1]:9878`` or ``off`` (None)."""
+    if value == "off" or isinstance(value, Address):
+        return value if isinstance(value, Address) else None
+    host, colon, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+    bracketed = host.startswith("[") and host.endswith("]")
+    host = host[1:-1] if bracketed else host
+    if not (colon and host and host.isprintable() and " " not in host and port.isascii() and port.isdigit()):
+        raise ValueError("must be HOST:PORT or off; write for example 127.0.0.1:9878")
+    if (":" in host) != bracketed:
+        raise ValueError("an IPv6 address stands in brackets; write for example [::1]:9878")
+    if int(port[:6]) > _LAST_PORT:
+        raise ValueError("the port must lie between 0 (any free one) and 65535; write for example 9878")
+    return Address(host, int(port))
+
+
+def parse_run_name(text: str) -> str:
+    """``text`` if it can be shown on one line."""
+    if not text.strip() or not text.isprintable() or len(text) > _NAME_LIMIT:
+        raise ValueError("must be 1 to 100 printable characters; give the run a short name")
+    return text
+
+
+def parse_host(text: str) -> str:
+    """``text`` if it can be the host of a Host header."""
+    if not text or not text.isprintable() or set(text) & set(" /@"):
+        raise ValueError("must be a host name or address without scheme and path; write for example watch.example.org")
+    return text
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+def run_name(first_log: str) -> str:
+    """The name of a run that has none: the stem of its first log, or the folder's name if that is a pattern."""
+    path = PurePath(first_log)
+    if not _GLOB & set(path.name):
+        return path.stem or "run"
+    while _GLOB & set(path.name):
+        path = path.parent
+    return path.name or "run"
+
+
+Listen = Annotated[
+    Address | None,
+    PlainValidator(parse_listen),
+    PlainSerializer(lambda address: str(address or "off"), return_type=str),
+    WithJsonSchema({"type": "string", "examples": ["127.0.0.1:9878", "off"]}),
+]
+Host = Annotated[str, AfterValidator(parse_host)]
+RunName = Annotated[str, AfterValidator(parse_run_name)]
+
+
+class Run(Model):
+    """One training run and the files that tell of it."""
+
+    name: RunName = Field(
+        default="",
+        description="Unique name, shown in every message. Default: the first log's name without its ending.",
+    )
+    logs: tuple[FilePath, ...] = Field(
+        min_length=1,
+        description="Paths or glob patterns (`*`, `?`, `[…]`, `**`) of the console log and of verl's JSONL file log. "
+        "Relative ones start at the folder of this file; `~` is expanded.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_after_its_log(cls, data: Any) -> Any:
+        match data:
+            case {"logs": [str(first), *_]} if data.get("name") is None:
+                return {**data, "name": run_name(first)}
+        return data
+
+
+class Http(Model):
+    """The status page, the API and the metrics."""
+
+    token_file: SecretPath | None = Field(
+        default=None,
+        description="File with the bearer token that clients must send. Required to listen beyond loopback.",
+    )
+    listen: Listen = Field(
+        default="127.0.0.1:9878",
+        validate_default=True,
+        description="HOST:PORT of the status page, API and metrics; port 0 takes any free one; `off` serves nothing.",
+    )
+    allowed_hosts: tuple[Host, ...] = Field(
+        default=(),
+        description="Host names under which the page may be asked for besides loopback and the listen address.",
+    )
+
+    @field_validator("listen")
+    @classmethod
+    def _is_guarded(cls, listen: Address | None, info: ValidationInfo) -> Address | None:
+        if listen and not listen.is_loopback and info.data.get("token_file", "") is None:
+            raise ValueError(
+                "is reachable from other hosts without authentication; set http.token_file, "
+                f"or listen on 127.0.0.1:{listen.port}"
+            )
+        return listen
+
+    @property
+    def listen_is_default(self) -> bool:
+        """True if nobody chose the address, so that another port will do if this one is taken."""
+        return "listen" not in self.model_fields_set
+
+
+class Detection(Model):
+    """How readily a change is told."""
+
+    false_alarms: Annotated[Rate, within(fields.parse_rate, "1 per year per run", "1 per hour per run")] = Field(
+        default="1 per month per run",
+        validate_default=True,
+        description="False alarms you accept, all series of a run together: N per hour, day, week, month or year.",
+    )
+    min_step_share: Share = Field(
+        default="1%",
+        validate_default=True,
+        description="Smallest part of the step time that a change must add to be told.",
+    )
+    accept_after_steps: int = Field(
+        default=200,
+        ge=10,
+        le=100_000,
+        description="Steps at a new level after which it becomes the baseline (10 to 100000).",
+    )
+
+
+class Reading(Model):
+    """How logs are read."""
+
+    poll_interval: Annotated[Duration, within(fields.parse_duration, "10ms", "10s")] = Field(
+        default="100ms",
+        validate_default=True,
+        description="How often the file of a live run is looked at (10ms to 10s).",
+    )
+    line_limit: Annotated[Size, within(fields.parse_size, "64KiB", "64MiB")] = Field(
+        default="1MiB", validate_default=True, description="Longer lines are cut and counted (64KiB to 64MiB)."
+    )
+    max_files: int = Field(
+        default=1024,
+        ge=1,
+        le=100_000,
+        description="Most files watched at once; more are reported, not read (1 to 100000).",
+    )
+
+
+class Storage(Model):
+    """What is kept on disk."""
+
+    keep_steps: Annotated[Duration, within(fields.parse_duration, "1h", "3650d")] = Field(
+        default="90d", validate_default=True, description="How long the values of each step are kept (1h to 3650d)."
+    )
+    max_size: Annotated[Size, within(fields.parse_size, "16MiB", "1TiB")] = Field(
+        default="256MiB",
+        validate_default=True,
+        description="Largest size of the database; the oldest steps go first (16MiB to 1TiB).",
+    )
+
+
+class Delivery(Model):
+    """How receivers are told."""
+
+    grace: Annotated[Duration, within(fields.parse_duration, "0s", "5m")] = Field(
+        default="10s",
+        validate_default=True,
+        description="How long a stopping daemon still tries to deliver (0s to 5m); the rest follows at the next start.",
+    )
+    max_backoff: Annotated[Duration, within(fields.parse_duration, "1s", "1d")] = Field(
+        default="5m",
+        validate_default=True,
+        description="Longest wait between two tries to deliver to a receiver that fails (1s to 1d).",
+    )
+
+
+class Logging(Model):
+    """verlwatch's own log, on stdout."""
+
+    level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
+        default="info", description="Least level logged: debug, info, warning or error."
+    )
+    format: Literal["auto", "json", "text"] = Field(
+        default="auto", description="json, text, or auto: text on a terminal and JSON elsewhere."
+    )
+
+
+class Config(Model):
+    """The whole configuration."""
+
+    runs: tuple[Run, ...] = Field(default=(), description="The training runs to watch.")
+    state_dir: FilePath | None = Field(
+        default=None,
+        description="Folder of the database, on a local file system. Default: systemd's `$STATE_DIRECTORY`, else "
+        "`$XDG_STATE_HOME/verlwatch` (`~/.local/state/verlwatch`).",
+    )
+    http: Http = Field(default_factory=Http, description="The status page, the API and the metrics.")
+    receivers: tuple[Receiver, ...] = Field(default=(), description="Who is told.")
+    detection: Detection = Field(default_factory=Detection, description="How readily a change is told.")
+    reading: Reading = Field(default_factory=Reading, description="How logs are read.")
+    storage: Storage = Field(default_factory=Storage, description="What is kept on disk.")
+    delivery: Delivery = Field(default_factory=Delivery, description="How receivers are told.")
+    logging: Logging = Field(default_factory=Logging, description="verlwatch's own log, on stdout.")
+    external_url: Url | None = Field(
+        default=None, description="URL under which people reach the status page; messages link to it."
+    )
