@@ -1,0 +1,137 @@
+"""What belongs together, what is new, what is over: told step by step."""
+
+from __future__ import annotations
+
+import orjson
+
+from verlwatch.core.incidents import Change, Moment, OpenIncidents
+from verlwatch.core.types import ClosedAs, Diagnosis
+
+
+def diagnosis(subject: str, *, onset: int, step: int, cost_s: float = 10.0, rule: str = "phase_shift") -> Diagnosis:
+    return Diagnosis(
+        rule=rule,
+        run="r",
+        subject=subject,
+        severity="warning",
+        onset=onset,
+        step=step,
+        ratio=1.5,
+        before=20.0,
+        after=30.0,
+        cost_s=cost_s,
+        summary="slower",
+        evidence=("seen",),
+    )
+
+
+class Story:
+    """Feeds one step after another and keeps the last changes."""
+
+    def __init__(self) -> None:
+        self.incidents = OpenIncidents()
+        self.step = 100
+
+    def __call__(self, *diagnoses: Diagnosis, **endings: ClosedAs) -> tuple[Change, ...]:
+        self.step += 1
+        return self.incidents.update(diagnoses, endings, Moment("r", 1, self.step, float(self.step)))
+
+    def states(self) -> list[tuple[str, str]]:
+        return [(incident.diagnoses[0].subject, incident.state) for incident in self.incidents]
+
+
+def test_a_phase_opens_at_once_and_closes_when_it_is_no_longer_said() -> None:
+    story = Story()
+    (opened,) = story(diagnosis("gen", onset=101, step=101))
+    assert (opened.before, opened.after.state, opened.after.opened_step) == (None, "firing", 101)
+    (closed,) = story(gen="resolved")
+    assert (closed.after.state, closed.after.closed_as, closed.after.closed_step) == ("closed", "resolved", 102)
+    assert story.states() == []
+
+
+def test_phases_that_begin_together_are_one_incident_led_by_the_one_that_costs_most() -> None:
+    story = Story()
+    (change,) = story(
+        diagnosis("ref", onset=101, step=101, cost_s=2.0), diagnosis("update_actor", onset=100, step=101, cost_s=9.0)
+    )
+    assert [d.subject for d in change.after.diagnoses] == ["update_actor", "ref"]
+
+
+def test_a_phase_that_follows_within_three_steps_joins_the_incident() -> None:
+    story = Story()
+    gen = diagnosis("gen", onset=101, step=101)
+    story(gen)
+    story(gen)
+    (change,) = story(gen, diagnosis("ref", onset=104, step=103))
+    assert change.before is not None
+    assert [d.subject for d in change.after.diagnoses] == ["gen", "ref"]
+
+
+def test_phases_that_begin_far_apart_are_two_incidents() -> None:
+    story = Story()
+    gen = diagnosis("gen", onset=60, step=62)
+    story(gen)
+    story(gen, diagnosis("ref", onset=102, step=102))
+    assert story.states() == [("gen", "firing"), ("ref", "firing")]
+
+
+def test_a_slow_step_waits_for_the_phase_that_explains_it() -> None:
+    story = Story()
+    story(diagnosis("step", onset=101, step=101))
+    assert story.states() == [("step", "pending")]
+    story(diagnosis("gen", onset=101, step=102))
+    assert story.states() == [("gen", "firing")]
+
+
+def test_a_slow_step_that_nothing_explains_is_told_after_its_patience() -> None:
+    story = Story()
+    slow = diagnosis("step", onset=101, step=101)
+    assert [story(slow) and story.states() for _ in range(4)] == [[("step", "pending")]] * 3 + [[("step", "firing")]]
+
+
+def test_the_fading_trace_of_a_closed_incident_opens_nothing() -> None:
+    story = Story()
+    story(diagnosis("gen", onset=101, step=101))
+    trace = diagnosis("step", onset=101, step=103)
+    for _ in range(10):
+        story(trace, gen="resolved")
+    assert story.states() == []
+    story()
+    story(), story(), story()
+    story(diagnosis("step", onset=116, step=116))
+    assert story.states() == [("step", "pending")]
+
+
+def test_the_end_of_the_run_closes_what_is_open() -> None:
+    story = Story()
+    story(diagnosis("gen", onset=101, step=101))
+    (change,) = story.incidents.finish(Moment("r", 1, 300, 300.0))
+    assert (change.after.closed_as, change.after.closed_step) == ("run ended", 300)
+    assert story.states() == []
+
+
+def test_the_id_does_not_depend_on_the_clock() -> None:
+    def opened(now: float) -> str:
+        (change,) = OpenIncidents().update(
+            [diagnosis("gen", onset=5, step=5)], {}, Moment(run="r", attempt=1, step=5, now=now)
+        )
+        return change.after.id
+
+    assert opened(1.0) == opened(2.0)
+
+
+def test_lost_seconds_add_up_over_the_steps_of_an_incident() -> None:
+    story = Story()
+    slow = diagnosis("gen", onset=101, step=101, cost_s=10.0)
+    for _ in range(3):
+        story(slow)
+    (incident,) = story.incidents
+    assert incident.lost_s == 30.0
+
+
+def test_state_round_trips_through_json() -> None:
+    story = Story()
+    story(diagnosis("gen", onset=101, step=101), diagnosis("step", onset=80, step=101))
+    again = OpenIncidents.from_state(orjson.loads(orjson.dumps(story.incidents.state())))
+    assert again.state() == story.incidents.state()
+    assert list(again) == list(story.incidents)

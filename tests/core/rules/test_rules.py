@@ -1,0 +1,68 @@
+"""Each rule: a view that fires it, a near miss that must not, evidence that is not empty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from verlwatch.core import rules
+from verlwatch.core.rules import RULES, View, phase_shift, phase_spike, step_slow
+from verlwatch.core.types import ChangePoint, SeriesKey
+
+EXPECTED = {"gen": 40.0, "old_log_prob": 6.0, "adv": 0.05, "step": 70.0, "throughput": 55.0}
+
+
+def change(metric: str, effect: float, kind: Literal["spike", "level"]) -> ChangePoint:
+    before = EXPECTED[metric]
+    return ChangePoint(SeriesKey("r", metric), kind, "opened", 120, 120, effect, "ratio", before, before * effect)
+
+
+def view(*changes: ChangePoint) -> View:
+    by_metric = {point.series.metric: point for point in changes}
+    now = {metric: by_metric[metric].after if metric in by_metric else s for metric, s in EXPECTED.items()}
+    return View("r", 120, by_metric, now, EXPECTED)
+
+
+FIRES = {
+    phase_spike.NAME: view(change("gen", 4.0, "spike")),
+    phase_shift.NAME: view(change("gen", 1.6, "level")),
+    step_slow.NAME: view(change("step", 1.5, "level")),
+}
+NEAR_MISS = {
+    phase_spike.NAME: view(change("adv", 4.0, "spike")),
+    phase_shift.NAME: view(change("gen", 4.0, "spike")),
+    step_slow.NAME: view(change("step", 1.5, "level"), change("gen", 1.9, "level")),
+}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.NAME)
+def test_every_rule_has_a_view_that_fires_it_and_a_near_miss(rule: rules.Rule) -> None:
+    (found,) = rule.diagnose(FIRES[rule.NAME])
+    assert found.rule == rule.NAME
+    assert all(found.evidence)
+    assert found.summary
+    assert rule.diagnose(NEAR_MISS[rule.NAME]) == ()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.NAME)
+def test_a_quiet_view_fires_nothing(rule: rules.Rule) -> None:
+    assert rule.diagnose(view()) == ()
+
+
+def test_the_folder_is_the_list() -> None:
+    folder = Path(rules.__file__).parent
+    assert {path.stem for path in folder.glob("[!_]*.py")} == {rule.NAME for rule in RULES}
+
+
+def test_throughput_speaks_only_where_neither_step_nor_phase_does() -> None:
+    low = change("throughput", 0.7, "level")
+    assert [d.subject for d in step_slow.diagnose(view(low))] == ["throughput"]
+    assert step_slow.diagnose(view(low, change("gen", 1.7, "level"))) == ()
+    assert [d.subject for d in step_slow.diagnose(view(low, change("step", 1.4, "level")))] == ["step"]
+
+
+def test_a_change_that_adds_half_a_step_is_critical() -> None:
+    assert [d.severity for d in phase_shift.diagnose(view(change("gen", 2.0, "level")))] == ["critical"]
+    assert [d.severity for d in phase_shift.diagnose(view(change("gen", 1.6, "level")))] == ["warning"]

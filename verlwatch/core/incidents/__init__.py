@@ -1,0 +1,9 @@
+"""Diagnoses -> incidents -> messages: what belongs together, what is worth telling, in which words."""
+
+from __future__ import annotations
+
+from verlwatch.core.incidents._lifecycle import Change, Moment, OpenIncidents, incident_id
+from verlwatch.core.incidents._message import compose, duration, quantity, sparkline
+from verlwatch.core.incidents._reason import reason
+
+__all__ = ["Change", "Moment", "OpenIncidents", "compose", "duration", "incident_id", "quantity", "reason", "sparkline"]

@@ -1,0 +1,106 @@
+"""An incident in words, before any channel shapes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from verlwatch.core.phases import THROUGHPUT
+from verlwatch.core.types import Diagnosis, Incident, Message, Reason
+
+_BARS = "▁▂▃▄▅▆▇█"
+SPARKLINE_STEPS = 24
+
+
+def compose(
+    incident: Incident, reason: Reason, *, step: int, now: float, recent: Sequence[float], link: str
+) -> Message:
+    """What to tell of ``incident``.  ``recent`` holds the last values of its leading metric, oldest first."""
+    lead = incident.diagnoses[0]
+    title = _title(incident, lead, reason, step)
+    return Message(
+        incident=incident.id,
+        reason=reason,
+        run=incident.run,
+        rule=lead.rule,
+        phase=lead.subject,
+        severity=incident.severity,
+        title=f"{incident.run}: {title}",
+        summary=_summary(incident, lead, reason),
+        onset_step=lead.onset,
+        step=step,
+        ratio=lead.ratio,
+        before=lead.before,
+        after=lead.after,
+        facts=_facts(incident, lead, step),
+        evidence=lead.evidence,
+        advice=lead.advice if incident.state == "firing" else (),
+        sparkline=sparkline(recent[-SPARKLINE_STEPS:]),
+        closed_as=incident.closed_as,
+        opened_at=incident.opened_at,
+        at=now,
+        link=link,
+    )
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """One bar a value, the smallest lowest; empty for fewer than two values."""
+    if len(values) < 2:  # noqa: PLR2004 - a line needs two points
+        return ""
+    low, high = min(values), max(values)
+    span = (high - low) or 1.0
+    return "".join(_BARS[min(7, int(8 * (value - low) / span))] for value in values)
+
+
+def quantity(metric: str, value: float) -> str:
+    """A value of ``metric`` with its unit, in three significant digits."""
+    return f"{value:.3g} tokens/s/GPU" if metric == THROUGHPUT else duration(value)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them: 0.31 s, 41.2 s, 12 min, 3.4 h."""
+    if seconds < 100:  # noqa: PLR2004 - up to here seconds are what people think in
+        return f"{seconds:.3g} s"
+    if seconds < 600:  # noqa: PLR2004 - the same
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"  # noqa: PLR2004 - two hours
+
+
+def _title(incident: Incident, lead: Diagnosis, reason: Reason, step: int) -> str:
+    name, others = lead.subject, len(incident.diagnoses) - 1
+    also = f" (and {others} more)" if others else ""
+    now, before = quantity(name, lead.after), quantity(name, lead.before)
+    match reason:
+        case "resolved":
+            return f"{name} is back to normal at step {step} (was ×{incident.worst_ratio:.2f}, baseline {before})"
+        case "accepted":
+            return f"{name} has settled at {now}; this is the baseline now (was {before})"
+        case "run ended":
+            return f"run ended at step {step} with {name} still ×{lead.ratio:.2f} since step {lead.onset}"
+        case "expired":
+            return f"{name}: nothing heard since step {step}, incident closed"
+    if lead.rule == "phase_spike":
+        return f"{name}{also} took ×{lead.ratio:.2f} at step {step}: {now} instead of {before}"
+    return f"{name}{also} is ×{lead.ratio:.2f} since step {lead.onset}: {now} instead of {before}"
+
+
+def _summary(incident: Incident, lead: Diagnosis, reason: Reason) -> str:
+    if incident.state == "closed":
+        steps = (incident.closed_step or lead.onset) - lead.onset
+        return f"{lead.summary}. Closed as {reason} after {steps} steps; it cost {duration(incident.lost_s)}."
+    others = [f"{d.subject} ×{d.ratio:.2f}" for d in incident.diagnoses[1:]]
+    return f"{lead.summary}{'; with it ' + ', '.join(others) if others else ''}."
+
+
+def _facts(incident: Incident, lead: Diagnosis, step: int) -> tuple[tuple[str, str], ...]:
+    name = lead.subject
+    facts = [
+        ("Since step", str(lead.onset)),
+        ("At step", str(step)),
+        ("Ratio at equal work", f"×{lead.ratio:.2f}"),
+        ("Baseline", quantity(name, lead.before)),
+        ("Now", quantity(name, lead.after)),
+    ]
+    if lead.cost_s:
+        facts.append(("Adds to a step", duration(lead.cost_s)))
+        facts.append(("Lost so far", duration(incident.lost_s)))
+    return tuple(facts)

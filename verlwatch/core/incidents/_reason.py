@@ -1,0 +1,30 @@
+"""Should anybody be told?  One pure function with a closed list of answers."""
+
+from __future__ import annotations
+
+from verlwatch.core.types import Incident, Reason
+
+MOVED = 1.25
+"""An open incident is told again when its ratio has changed by this factor."""
+
+_RANK = {"info": 0, "warning": 1, "critical": 2}
+
+
+def reason(before: Incident | None, after: Incident) -> Reason | None:
+    """Why this change of an incident is worth a message; None when it is not.
+
+    opened: it fires now and did not before · escalated: more severe, or a slow step turned out to last · updated: its
+    size moved by MOVED · resolved, accepted, run ended, expired: it was firing and is closed.
+    """
+    was_firing = before is not None and before.state == "firing"
+    if after.state == "closed":
+        return after.closed_as if was_firing else None
+    if after.state == "pending":
+        return None
+    if before is None or not was_firing:
+        return "opened"
+    old, new = before.diagnoses[0], after.diagnoses[0]
+    if _RANK[after.severity] > _RANK[before.severity] or old.rule != new.rule:
+        return "escalated"
+    factor = new.ratio / old.ratio if old.ratio > 0 else 1.0
+    return "updated" if factor >= MOVED or factor <= 1 / MOVED else None

@@ -1,0 +1,70 @@
+"""The common body of the rules about a changed phase time: what it adds to a step, and how to say it."""
+
+from __future__ import annotations
+
+from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
+from verlwatch.core.rules._view import View
+from verlwatch.core.types import ChangePoint, Diagnosis, Severity
+
+PHASE_NAMES = tuple(phase.name for phase in PHASES if phase.judged)
+CRITICAL_SHARE = 0.5
+"""A lasting change is critical when it adds half a step to every step."""
+
+
+def cost_s(point: ChangePoint) -> float:
+    """Seconds that the change adds to one step."""
+    return point.after - point.before
+
+
+def step_share(view: View, point: ChangePoint) -> float | None:
+    """``cost_s`` as a share of the step as it was before; None while the step has no baseline."""
+    step = step_s(view)
+    return cost_s(point) / step if step else None
+
+
+def step_s(view: View) -> float:
+    """Seconds of a step as it was before: its own baseline, or its phases' where verl 0.1 prints no step; 0 unknown."""
+    return view.expected.get(STEP) or sum(view.expected.get(name, 0.0) for name in PHASE_NAMES)
+
+
+def is_material(view: View, point: ChangePoint) -> bool:
+    """Whether the change adds enough of a step to be told."""
+    share = step_share(view, point)
+    return share is None or share >= view.min_step_share
+
+
+def explained_s(view: View) -> float:
+    """Seconds a step that the open changes of its phases account for."""
+    return sum(cost_s(view.changes[name]) for name in PHASE_NAMES if name in view.changes)
+
+
+def severity(view: View, point: ChangePoint) -> Severity:
+    """Critical for a lasting change that adds half a step or more, else warning."""
+    share = step_share(view, point)
+    return "critical" if point.kind == "level" and share is not None and share >= CRITICAL_SHARE else "warning"
+
+
+def diagnosis(rule: str, view: View, point: ChangePoint, summary: str, advice: tuple[str, ...]) -> Diagnosis:
+    """A diagnosis about ``point`` with the evidence that every such rule has."""
+    metric = point.series.metric
+    unit = "tokens/s/GPU" if metric == THROUGHPUT else "s"
+    now, expected = view.now.get(metric, point.after), view.expected.get(metric, point.before)
+    evidence = [f"step {view.step}: {metric} {now:.4g} {unit}, expected {expected:.4g} {unit} for its work"]
+    share = step_share(view, point)
+    if share is not None and metric != THROUGHPUT:
+        evidence.append(f"adds {cost_s(point):.3g} s to a step of {step_s(view):.4g} s ({share:+.0%})")
+    return Diagnosis(
+        rule=rule,
+        run=view.run,
+        subject=metric,
+        severity=severity(view, point),
+        onset=point.onset,
+        step=point.step,
+        ratio=point.effect,
+        before=point.before,
+        after=point.after,
+        cost_s=cost_s(point) if metric != THROUGHPUT else 0.0,
+        summary=summary,
+        evidence=tuple(evidence),
+        advice=advice,
+    )

@@ -1,0 +1,25 @@
+"""What a rule sees: one run at one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from verlwatch.core.types import ChangePoint
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A run as the rules see it at ``step``.
+
+    ``changes`` are the open changes by metric; ``now`` and ``expected`` the metric's value at this step and what its
+    old baseline expects of this step's work (seconds; tokens/s/GPU for throughput).  A change in a phase that adds less
+    than ``min_step_share`` of a step is not worth a person's time.
+    """
+
+    run: str
+    step: int
+    changes: Mapping[str, ChangePoint]
+    now: Mapping[str, float]
+    expected: Mapping[str, float]
+    min_step_share: float = 0.01

@@ -1,0 +1,31 @@
+"""Steps got slower (or throughput lower) and no phase's change accounts for it."""
+
+from __future__ import annotations
+
+from verlwatch.core.phases import STEP, THROUGHPUT
+from verlwatch.core.rules._phase_change import cost_s, diagnosis, explained_s
+from verlwatch.core.rules._view import View
+from verlwatch.core.types import ChangePoint, Diagnosis
+
+NAME = "step_slow"
+NEEDS = "`timing_s/step` (verl ≥ 0.2) or `perf/throughput` (verl ≥ 0.3) in the step lines"
+ADVICE = ("The time lies outside the timed phases: data loading, logging, metrics, or a pause of the trainer's host.",)
+EXPLAINED = 0.5
+"""Share of the added seconds which changed phases must account for so that the step itself is not told."""
+
+
+def diagnose(view: View) -> tuple[Diagnosis, ...]:
+    """A diagnosis of the step, else of throughput, where the phases do not explain it."""
+    step, throughput = view.changes.get(STEP), view.changes.get(THROUGHPUT)
+    if step and explained_s(view) < EXPLAINED * cost_s(step):
+        text = f"a step takes {step.effect:.2f}× as long since step {step.onset} and no phase accounts for it"
+        return (diagnosis(NAME, view, step, text, ADVICE),)
+    if throughput and not step and explained_s(view) < EXPLAINED * _lost_s(view, throughput):
+        text = f"throughput is {throughput.effect:.2f}× of before since step {throughput.onset} at equal work"
+        return (diagnosis(NAME, view, throughput, text, ADVICE),)
+    return ()
+
+
+def _lost_s(view: View, throughput: ChangePoint) -> float:
+    """Seconds a step that a throughput change stands for: t' = t / effect."""
+    return view.expected.get(STEP, 0.0) * (1 / throughput.effect - 1)
