@@ -1,0 +1,135 @@
+"""Where a step belongs: seen again, another attempt, or the next step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from verlwatch.core._attempts import RECALL, Attempts, Place
+from verlwatch.core.types import Writer
+
+TRAINER = Writer("TaskRunner", 100)
+AGAIN = Writer("TaskRunner", 200)
+
+
+def gen(step: int, attempt: int = 1) -> dict[str, float]:
+    """Seconds that differ from step to step and from attempt to attempt."""
+    return {"gen": 40 + step * 0.123456 + attempt, "step": 70.5 + step + attempt}
+
+
+class Told:
+    """Attempts, fed by short sentences."""
+
+    def __init__(self) -> None:
+        self.attempts = Attempts()
+
+    def __call__(self, source: str, step: int, **more: Any) -> Place:
+        attempt = more.pop("attempt", 1)
+        seconds = more.pop("seconds", gen(step, attempt))
+        return self.attempts.place(source, more.pop("generation", 1), more.pop("writer", TRAINER), step, seconds)
+
+
+@pytest.fixture
+def tell() -> Told:
+    return Told()
+
+
+def test_the_first_step_begins_the_first_attempt(tell: Told) -> None:
+    assert tell("log", 1) == Place(1, current=True, began=True)
+    assert tell("log", 2) == Place(1, current=True, began=False)
+
+
+def test_a_gap_is_no_restart(tell: Told) -> None:
+    tell("log", 80)
+    assert tell("log", 83) == Place(1, current=True, began=False)
+
+
+def test_the_same_steps_in_a_second_source_are_the_same_attempt(tell: Told) -> None:
+    for step in range(1, 6):
+        tell("log", step)
+    assert [tell("jsonl", step).attempt for step in range(1, 8)] == [1] * 7
+    assert tell("log", 6).attempt == 1
+
+
+def test_equality_is_judged_at_the_coarser_precision(tell: Told) -> None:
+    tell("jsonl", 1, seconds={"gen": 41.23456})
+    assert tell("log", 1, seconds={"gen": 41.235}) == Place(1, current=True, began=False)
+
+
+def test_a_step_that_goes_back_begins_an_attempt(tell: Told) -> None:
+    for step in range(1, 60):
+        tell("log", step)
+    assert tell("log", 51, attempt=2) == Place(2, current=True, began=True)
+
+
+def test_a_new_process_that_goes_on_counting_begins_an_attempt(tell: Told) -> None:
+    for step in range(1, 51):
+        tell("log", step)
+    assert tell("log", 51, writer=AGAIN, attempt=2) == Place(2, current=True, began=True)
+
+
+def test_a_resume_line_before_the_next_step_begins_an_attempt(tell: Told) -> None:
+    for step in range(1, 51):
+        tell("log", step)
+    tell.attempts.restarted("log", 1, TRAINER)
+    assert tell("log", 51, attempt=2).attempt == 2
+
+
+def test_a_validation_only_line_after_a_restart_decides_nothing(tell: Told) -> None:
+    for step in range(1, 51):
+        tell("log", step)
+    tell("log", 50, writer=AGAIN, seconds={})
+    assert tell("log", 51, writer=AGAIN, attempt=2) == Place(2, current=True, began=True)
+
+
+def test_after_a_restart_console_and_jsonl_meet_in_the_new_attempt_whichever_comes_first(tell: Told) -> None:
+    for first, second in (("log", "jsonl"), ("jsonl", "log")):
+        told = Told()
+        for step in range(1, 51):
+            told("log", step)
+            told("jsonl", step, writer=Writer())
+        fresh = {"log": {"writer": AGAIN}, "jsonl": {"generation": 2, "writer": Writer()}}
+        for step in range(51, 55):
+            assert told(first, step, attempt=2, **fresh[first]).attempt == 2
+        for step in range(51, 57):
+            assert told(second, step, attempt=2, **fresh[second]).attempt == 2, (first, step)
+        assert told.attempts.current == 2
+
+
+def test_a_source_that_lags_in_the_old_attempt_stays_there(tell: Told) -> None:
+    for step in range(1, 51):
+        tell("log", step)
+    for step in range(1, 41):
+        tell("jsonl", step, writer=Writer())
+    tell("log", 46, writer=AGAIN, attempt=2)
+    assert tell("jsonl", 41, writer=Writer()) == Place(1, current=False, began=False)
+
+
+def test_a_repeated_line_is_the_same_step(tell: Told) -> None:
+    tell("log", 9)
+    assert tell("log", 9) == Place(1, current=True, began=False)
+    assert tell.attempts.current == 1
+
+
+def test_a_second_value_for_the_same_step_of_one_writer_is_a_new_attempt(tell: Told) -> None:
+    tell("log", 1)
+    assert tell("log", 1, attempt=2).attempt == 2
+
+
+def test_only_the_last_steps_are_recalled(tell: Told) -> None:
+    for step in range(RECALL + 10):
+        tell("log", step)
+    assert len(tell.attempts._attempts[1].steps) == RECALL
+
+
+def test_state_round_trips_and_steps_come_back_from_the_store(tell: Told) -> None:
+    for step in range(1, 51):
+        tell("log", step)
+    again = Told()
+    again.attempts = Attempts.from_state(orjson.loads(orjson.dumps(tell.attempts.state())))
+    again.attempts.recall((1, step, gen(step)) for step in range(1, 51))
+    assert again.attempts.state() == tell.attempts.state()
+    assert again("jsonl", 30, writer=Writer()) == Place(1, current=True, began=False)
+    assert again("log", 20, attempt=2) == Place(2, current=True, began=True)

@@ -1,0 +1,280 @@
+"""One run: its attempts, its judged series, its open incidents."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from verlwatch.core import steps
+from verlwatch.core._attempts import Attempts
+from verlwatch.core.incidents import Change, Moment, OpenIncidents, compose, reason
+from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT, phase
+from verlwatch.core.rules import RULES, Rule, View
+from verlwatch.core.series import Watch
+from verlwatch.core.types import (
+    ChangePoint,
+    ClosedAs,
+    Diagnosis,
+    Event,
+    EventName,
+    Incident,
+    Notification,
+    Reason,
+    Samples,
+    SeriesKey,
+    Settings,
+    State,
+    StepRow,
+    Transition,
+    Workload,
+)
+
+RECENT = 24
+MONTH_S = 30 * 86400.0
+STATE_VERSION = 1
+_EVENT: dict[Reason, EventName] = {"opened": "opened", "escalated": "updated", "updated": "updated"}
+_ENDING: dict[str, ClosedAs] = {"returned": "resolved", "settled": "accepted"}
+
+
+@dataclass(slots=True)
+class Told:
+    """What judging added: rows, transitions and notifications for the outcome."""
+
+    steps: list[StepRow] = field(default_factory=list)
+    transitions: list[Transition] = field(default_factory=list)
+    notifications: list[Notification] = field(default_factory=list)
+
+
+class Run:
+    """Everything known of one run, fed with its records in order."""
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        self.name = name
+        self.settings = settings
+        self.attempts = Attempts()
+        self.incidents = OpenIncidents()
+        self.series: dict[str, Watch] = {}
+        self.judged: dict[str, tuple[int, int]] = {}  # metric -> (attempt, step) of its last judged value
+        self.recent: dict[str, deque[float]] = {}
+        self.expected: dict[str, float] = {}
+        self.step = -1
+        self.step_at = 0.0
+        self.planned: int | None = None
+        self.finished = False
+        self.bar_full = False
+        self.release = ""
+        self.dirty: set[str] = set()
+        self.steps_seen = 0
+        self.quarantined: dict[str, str] = {}  # series or rule -> why it is no longer judged
+
+    # ------------------------------------------------------------------------------------------------ records
+    def take(self, samples: Samples, now: float, told: Told) -> None:
+        """Takes the numbers of one step: stores them, and judges them if nobody has told this step before."""
+        origin = samples.origin
+        timings = steps.timings(samples.values)
+        place = self.attempts.place(origin.source, origin.generation, origin.writer, samples.step, timings)
+        told.steps.append(StepRow(self.name, place.attempt, samples.step, now, samples.values))
+        if not place.current:
+            return
+        if place.began:
+            self.finished, self.bar_full, self.step = False, False, -1
+        if samples.step > self.step:
+            self.step, self.step_at = samples.step, now
+        if timings:
+            self._judge(samples, place.attempt, now, told)
+        if self.bar_full:
+            self._end(now, told)
+
+    def hear(self, event: Event, now: float, told: Told) -> None:
+        """Takes an occurrence: the plan, a resume, the end."""
+        origin = event.origin
+        if event.name == "resume":
+            self.attempts.restarted(origin.source, origin.generation, origin.writer)
+        if not self.attempts.is_current(origin.source):
+            return
+        total = event.attributes.get("total")
+        if event.name in {"plan", "progress"} and isinstance(total, int) and total > 0:
+            self.planned = total
+        if event.name == "progress":
+            self.bar_full = total == event.attributes.get("done")
+        if event.name == "finished" or self.bar_full:
+            self._end(now, told, sure=event.name == "finished")
+
+    def _end(self, now: float, told: Told, *, sure: bool = False) -> None:
+        """The run is over.  A full progress bar alone says so only once its last step has been printed."""
+        if self.finished or self.step < 0 or not (sure or self.step >= (self.planned or 0)):
+            return
+        self.finished = True
+        moment = Moment(self.name, self.attempts.current, self.step, now)
+        self._tell(self.incidents.finish(moment), moment, told)
+
+    # ------------------------------------------------------------------------------------------------ judging
+    def _judge(self, samples: Samples, attempt: int, now: float, told: Told) -> None:
+        self.release = steps.release(samples.values, samples.decimals) or self.release
+        facts = steps.read(samples.values, self.release)
+        endings: dict[str, ClosedAs] = {}
+        fresh = False
+        for metric in JUDGED:
+            value = facts.seconds.get(metric)
+            if value is None or metric in self.quarantined or not self._is_next(metric, attempt, samples.step):
+                continue
+            fresh = True
+            watch = self.series.get(metric)
+            if watch is None:
+                if len(self.series) >= self.settings.max_series:
+                    continue
+                watch = self.series[metric] = self._watch(metric, facts.seconds)
+            restart = self.judged.get(metric, (0, 0))[0] != attempt
+            expected = watch.expected(facts.work)
+            if expected is not None:
+                self.expected[metric] = expected
+            for point in self._update(watch, samples.step, value, facts.work, restart=restart):
+                if point.action in _ENDING:
+                    endings[metric] = _ENDING[point.action]
+            self.judged[metric] = (attempt, samples.step)
+            self.recent.setdefault(metric, deque(maxlen=RECENT)).append(value)
+            self.dirty.add(metric)
+        self.steps_seen += fresh
+        if fresh and not self.finished:
+            moment = Moment(self.name, attempt, samples.step, now)
+            diagnoses = self._diagnose(samples.step, facts.seconds)
+            self._tell(self.incidents.update(diagnoses, endings, moment), moment, told)
+
+    def _is_next(self, metric: str, attempt: int, step: int) -> bool:
+        """Whether the series of ``metric`` is not yet past this step: late values fill only what is not judged."""
+        return (attempt, step) > self.judged.get(metric, (0, -1))
+
+    def _watch(self, metric: str, seconds: Mapping[str, float]) -> Watch:
+        """A new series.  The run's budget of false alarms is shared by its steps of a month and its series."""
+        shares = phase(metric)
+        step_s = min(max(seconds.get(STEP) or sum(seconds.values()), 1.0), 3600.0)
+        rate = self.settings.false_alarms_per_month / (MONTH_S / step_s * len(JUDGED))
+        return Watch(
+            SeriesKey(self.name, metric),
+            (shares.tokens, shares.longest),
+            rate,
+            worse="down" if metric == THROUGHPUT else "up",
+            accept_after=self.settings.accept_after_steps,
+        )
+
+    @property
+    def changes(self) -> dict[str, ChangePoint]:
+        """Open changes by metric."""
+        return {metric: watch.change for metric, watch in self.series.items() if watch.change is not None}
+
+    def _diagnose(self, step: int, now: Mapping[str, float]) -> tuple[Diagnosis, ...]:
+        changes = self.changes
+        if not changes:
+            return ()
+        view = View(self.name, step, changes, now, self.expected, self.settings.min_step_share)
+        return tuple(diagnosis for rule in RULES for diagnosis in self._ask(rule, view))
+
+    # A series or a rule that raises is set aside and reported; the rest of the run, and other runs, go on.
+    def _update(
+        self, watch: Watch, step: int, value: float, work: Workload, *, restart: bool
+    ) -> tuple[ChangePoint, ...]:
+        try:
+            return watch.update(step, value, work, restart=restart)
+        except Exception as error:  # noqa: BLE001 - the guarded border around a run's judgement
+            self.quarantined[watch.key.metric] = repr(error)[:300]
+            return ()
+
+    def _ask(self, rule: Rule, view: View) -> tuple[Diagnosis, ...]:
+        if rule.NAME in self.quarantined:
+            return ()
+        try:
+            return rule.diagnose(view)
+        except Exception as error:  # noqa: BLE001 - the guarded border around a run's judgement
+            self.quarantined[rule.NAME] = repr(error)[:300]
+            return ()
+
+    # ------------------------------------------------------------------------------------------------ telling
+    def _tell(self, changes: Iterable[Change], moment: Moment, told: Told) -> None:
+        for before, after in changes:
+            why = reason(before, after)
+            if why is None:
+                continue
+            told.transitions.append(_transition(after, _EVENT.get(why, "closed"), moment.step))
+            message = compose(
+                after,
+                why,
+                step=moment.step,
+                now=moment.now,
+                recent=tuple(self.recent.get(after.diagnoses[0].subject, ())),
+                link=self.settings.link,
+            )
+            key = f"{after.id}-{len(after.notified) + 1}"
+            told.notifications.extend(
+                Notification(key, after.id, receiver, why, message) for receiver in self.settings.receivers
+            )
+            self.incidents.note(replace(after, notified=(*after.notified, why)))
+
+    # ------------------------------------------------------------------------------------------------ state
+    def states(self) -> list[State]:
+        """What changed since the last call, for the store."""
+        out = [State("run", self.name, STATE_VERSION, self._state())]
+        out.extend(
+            State("series", f"{self.name}\0{metric}", Watch.STATE_VERSION, self.series[metric].state())
+            for metric in sorted(self.dirty)
+        )
+        self.dirty.clear()
+        return out
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "attempts": self.attempts.state(),
+            "incidents": self.incidents.state(),
+            "judged": {metric: list(at) for metric, at in self.judged.items()},
+            "recent": {metric: list(values) for metric, values in self.recent.items()},
+            "expected": self.expected,
+            "step": self.step,
+            "step_at": self.step_at,
+            "planned": self.planned,
+            "finished": self.finished,
+            "bar_full": self.bar_full,
+            "release": self.release,
+            "steps_seen": self.steps_seen,
+        }
+
+    @classmethod
+    def from_state(cls, name: str, settings: Settings, data: Mapping[str, Any]) -> Run:
+        """The inverse of the run's own state; series and steps are added by `restore_series` and `recall`."""
+        self = cls(name, settings)
+        self.attempts = Attempts.from_state(data["attempts"])
+        self.incidents = OpenIncidents.from_state(data["incidents"])
+        self.judged = {metric: (at[0], at[1]) for metric, at in data["judged"].items()}
+        self.recent = {metric: deque(values, maxlen=RECENT) for metric, values in data["recent"].items()}
+        self.expected = dict(data["expected"])
+        self.step, self.step_at = data["step"], data["step_at"]
+        self.planned, self.release = data["planned"], data["release"]
+        self.finished, self.bar_full = data["finished"], data["bar_full"]
+        self.steps_seen = data["steps_seen"]
+        return self
+
+    def restore_series(self, metric: str, data: dict[str, Any]) -> None:
+        """Takes up a series where it was."""
+        self.series[metric] = Watch.from_state(SeriesKey(self.name, metric), data)
+
+    def recall(self, rows: Iterable[StepRow]) -> None:
+        """Takes steps back from the store, so that a source that tells them again is recognised."""
+        self.attempts.recall((row.attempt, row.step, steps.timings(row.values)) for row in rows)
+
+
+def _transition(incident: Incident, event: EventName, step: int) -> Transition:
+    lead = incident.diagnoses[0]
+    return Transition(
+        event=event,
+        incident=incident.id,
+        rule=lead.rule,
+        run=incident.run,
+        attempt=incident.attempt,
+        phase=lead.subject,
+        onset_step=lead.onset,
+        step=step,
+        ratio=round(lead.ratio, 4),
+        severity=incident.severity,
+        summary=lead.summary,
+        closed_as=incident.closed_as,
+    )
