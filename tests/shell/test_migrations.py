@@ -1,0 +1,81 @@
+"""A database of an older version is brought forward, one of a newer version is left alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+
+from verlwatch.shell._migrations import MIGRATIONS, migrate, schema
+from verlwatch.shell.store import StateDirError, StateTooNew, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+OLD = "CREATE TABLE cursor (source TEXT PRIMARY KEY);"
+ADD_TOKEN = "ALTER TABLE cursor ADD COLUMN token TEXT NOT NULL DEFAULT '';"
+ADD_AGE = "ALTER TABLE cursor ADD COLUMN age REAL;"
+BROKEN = "ALTER TABLE cursor ADD COLUMN more TEXT; ALTER TABLE nowhere ADD COLUMN x TEXT;"
+
+
+@pytest.fixture
+def connection() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    yield connection
+    connection.close()
+
+
+def version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def columns(connection: sqlite3.Connection) -> list[str]:
+    return [row[1] for row in connection.execute("PRAGMA table_info(cursor)")]
+
+
+def test_an_empty_database_gets_the_newest_schema_at_once(connection: sqlite3.Connection) -> None:
+    migrate(connection, "CREATE TABLE cursor (source TEXT, token TEXT, age REAL);", (ADD_TOKEN, ADD_AGE))
+    assert (version(connection), columns(connection)) == (3, ["source", "token", "age"])
+
+
+def test_an_older_database_takes_the_steps_it_lacks_and_keeps_its_rows(connection: sqlite3.Connection) -> None:
+    migrate(connection, OLD, ())
+    connection.execute("INSERT INTO cursor VALUES ('a')")
+    migrate(connection, "never used", (ADD_TOKEN,))
+    migrate(connection, "never used", (ADD_TOKEN, ADD_AGE))
+    migrate(connection, "never used", (ADD_TOKEN, ADD_AGE))
+    assert version(connection) == 3
+    assert connection.execute("SELECT * FROM cursor").fetchall() == [("a", "", None)]
+
+
+def test_a_step_that_fails_leaves_the_version_before_it(connection: sqlite3.Connection) -> None:
+    migrate(connection, OLD, ())
+    with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+        migrate(connection, "never used", (ADD_TOKEN, BROKEN))
+    assert (version(connection), columns(connection)) == (2, ["source", "token"])
+
+
+def test_the_schema_in_force_is_that_of_the_first_version_brought_forward(connection: sqlite3.Connection) -> None:
+    """With the first migration, keep the schema it starts from as text here and compare the two ways to the newest."""
+    assert MIGRATIONS == ()
+    migrate(connection, schema(), MIGRATIONS)
+    assert version(connection) == 1
+
+
+async def test_a_newer_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path)
+    await store.close()
+    with sqlite3.connect(tmp_path / "state.db") as connection:
+        connection.execute("PRAGMA user_version = 7")
+    connection.close()
+    before = (tmp_path / "state.db").read_bytes()
+    with pytest.raises(StateTooNew) as caught:
+        await Store.open(tmp_path)
+    assert str(caught.value) == (
+        "state.db has schema version 7, this verlwatch knows up to 1; "
+        "install the verlwatch that wrote it or a newer one, or give another --state-dir"
+    )
+    assert isinstance(caught.value, StateDirError)
+    assert (tmp_path / "state.db").read_bytes() == before

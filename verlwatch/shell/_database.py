@@ -1,0 +1,264 @@
+"""The SQL, all of it, synchronous: what `Store` runs in its one thread.
+
+Every method leaves either all of what it does or nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from verlwatch.core.types import Cursor, Snapshot, State, StepRow, Transition
+from verlwatch.shell import _rows
+from verlwatch.shell._rows import OutboxRow
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Iterator
+
+    from verlwatch.core.types import Notification, Outcome
+
+LONGEST_DELAY_S = 86_400.0
+"""No row waits longer than this; a later due time was written by a clock that was wrong, and counts as due."""
+
+_PRUNE_BATCH = 500
+_VACUUM_PAGES = 2000
+_EXPIRED = (
+    "DELETE FROM step WHERE rowid IN (SELECT rowid FROM step WHERE at < ? ORDER BY at LIMIT ?)",
+    "DELETE FROM transition WHERE id IN (SELECT id FROM transition WHERE at < ? ORDER BY id LIMIT ?)",
+    "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE finished_at < ? ORDER BY finished_at LIMIT ?)",
+)
+_OLDEST = "DELETE FROM step WHERE rowid IN (SELECT rowid FROM step ORDER BY at LIMIT ?)"
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxStats:
+    """One receiver's rows: ``pending`` not yet taken, ``done`` taken, ``dead`` given up."""
+
+    pending: int = 0
+    done: int = 0
+    dead: int = 0
+    oldest_pending_at: float | None = None
+    last_error: str | None = None
+
+
+class Database:
+    """One open connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._sql = connection
+
+    def close(self) -> None:
+        """Checkpoints and closes."""
+        self._sql.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._sql.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._sql.execute("COMMIT")
+        except BaseException:
+            if self._sql.in_transaction:  # SQLite itself rolls back where the disk is full
+                self._sql.execute("ROLLBACK")
+            raise
+
+    # ------------------------------------------------------------------------------------------------ core
+    def commit(self, outcome: Outcome, now: float) -> None:
+        """See `Store.commit`."""
+        with self._transaction():
+            for cursor in outcome.cursors:
+                self._put_cursor(cursor)
+            for row in outcome.steps:
+                self._put_step(row)
+            for state in outcome.states:
+                self._put_state(state)
+            self._sql.executemany(
+                "INSERT INTO transition (at, data) VALUES (?, ?)",
+                [(now, _rows.pack_record(transition)) for transition in outcome.transitions],
+            )
+            for notification in outcome.notifications:
+                self._put_notification(notification, now)
+
+    def _put_cursor(self, cursor: Cursor) -> None:
+        self._sql.execute(
+            "INSERT OR REPLACE INTO cursor (source, generation, reread_from, applied_to, mark, token)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (cursor.source, cursor.generation, cursor.reread_from, cursor.applied_to, cursor.mark, cursor.token),
+        )
+
+    def _put_step(self, row: StepRow) -> None:
+        """Adds a step, or to a step already there the keys it lacks."""
+        key = (row.run, row.attempt, row.step)
+        added = self._sql.execute(
+            "INSERT INTO step (run, attempt, step, at, data) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (run, attempt, step) DO NOTHING",
+            (*key, row.at, _rows.pack_values(row.values)),
+        )
+        if added.rowcount:
+            return
+        known = _rows.unpack(self._one("SELECT data FROM step WHERE run = ? AND attempt = ? AND step = ?", *key))
+        if row.values.keys() - known.keys():
+            blob = _rows.pack_values({**row.values, **known})
+            self._sql.execute("UPDATE step SET data = ? WHERE run = ? AND attempt = ? AND step = ?", (blob, *key))
+
+    def _put_state(self, state: State) -> None:
+        if state.data is None:
+            self._sql.execute("DELETE FROM state WHERE kind = ? AND key = ?", (state.kind, state.key))
+            return
+        self._sql.execute(
+            "INSERT OR REPLACE INTO state (kind, key, version, data) VALUES (?, ?, ?, ?)",
+            (state.kind, state.key, state.version, _rows.pack(state.data)),
+        )
+
+    def _put_notification(self, notification: Notification, now: float) -> None:
+        self._sql.execute(
+            "INSERT INTO outbox (dedup_key, receiver, incident, reason, message, created_at, due_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (dedup_key, receiver) DO NOTHING",
+            (
+                notification.dedup_key,
+                notification.receiver,
+                notification.incident,
+                notification.reason,
+                _rows.pack_record(notification.message),
+                now,
+                now,
+            ),
+        )
+
+    def load(self, steps_per_attempt: int, attempts: int, prefix: str) -> Snapshot:
+        """See `Store.load`."""
+        cursors = self._sql.execute(
+            "SELECT source, generation, reread_from, applied_to, mark, token FROM cursor ORDER BY source"
+        )
+        states = self._sql.execute("SELECT kind, key, version, data FROM state ORDER BY kind, key")
+        steps: list[StepRow] = []
+        for run, number in self._attempts(attempts):
+            steps += self.steps(run, number, steps_per_attempt, prefix)
+        return Snapshot(
+            tuple(Cursor(*row) for row in cursors),
+            tuple(State(kind, key, version, _rows.unpack(data)) for kind, key, version, data in states),
+            tuple(steps),
+        )
+
+    def _attempts(self, latest: int) -> list[tuple[str, int]]:
+        """The ``latest`` attempts of each run, in order."""
+        by_run: dict[str, list[int]] = {}
+        for run, attempt in self._sql.execute("SELECT DISTINCT run, attempt FROM step ORDER BY run, attempt"):
+            by_run.setdefault(run, []).append(attempt)
+        return [(run, attempt) for run, known in by_run.items() for attempt in known[-latest:]]
+
+    # ------------------------------------------------------------------------------------------------ outbox
+    def due(self, receiver: str, now: float, limit: int) -> list[OutboxRow]:
+        """See `Store.due`."""
+        rows = self._sql.execute(
+            "SELECT id, dedup_key, incident, receiver, reason, message, created_at, due_at, attempts FROM outbox AS row"
+            " WHERE receiver = :receiver AND status = 'pending' AND (due_at <= :now OR due_at > :now + :longest)"
+            " AND NOT EXISTS ("
+            "  SELECT 1 FROM outbox AS older WHERE older.receiver = row.receiver AND older.incident = row.incident"
+            "  AND older.status = 'pending' AND older.id < row.id)"
+            " ORDER BY id LIMIT :limit",
+            {"receiver": receiver, "now": now, "longest": LONGEST_DELAY_S, "limit": limit},
+        )
+        return [
+            OutboxRow(number, key, incident, name, reason, _rows.message(message), created_at, due_at, attempts)
+            for number, key, incident, name, reason, message, created_at, due_at, attempts in rows
+        ]
+
+    def next_due(self, receiver: str) -> float | None:
+        """See `Store.next_due`."""
+        due_at: float | None = self._one(
+            "SELECT min(due_at) FROM (SELECT min(id), due_at FROM outbox WHERE receiver = ? AND status = 'pending'"
+            " GROUP BY incident)",
+            receiver,
+        )
+        return due_at
+
+    def hold(self, receiver: str) -> float:
+        """See `Store.hold`."""
+        held = self._one(
+            "SELECT max(due_at) FROM outbox WHERE receiver = ? AND status = 'pending' AND attempts > 0", receiver
+        )
+        return 0.0 if held is None else held
+
+    def finish(self, row_id: int, status: str, error: str, now: float) -> None:
+        """Ends a row as ``done`` or ``dead``."""
+        self._sql.execute(
+            "UPDATE outbox SET status = ?, error = ?, finished_at = ? WHERE id = ?", (status, error, now, row_id)
+        )
+
+    def retry(self, row_id: int, at: float, error: str) -> None:
+        """See `Store.retry`."""
+        self._sql.execute(
+            "UPDATE outbox SET due_at = ?, error = ?, attempts = attempts + 1 WHERE id = ?", (at, error, row_id)
+        )
+
+    def drop_receivers(self, in_force: Collection[str], now: float) -> int:
+        """See `Store.drop_receivers`."""
+        names = [name for (name,) in self._sql.execute("SELECT DISTINCT receiver FROM outbox WHERE status = 'pending'")]
+        gone = [name for name in names if name not in in_force]
+        with self._transaction():
+            return sum(
+                self._sql.execute(
+                    "UPDATE outbox SET status = 'dead', error = 'the receiver is no longer configured',"
+                    " finished_at = ? WHERE receiver = ? AND status = 'pending'",
+                    (now, name),
+                ).rowcount
+                for name in gone
+            )
+
+    def outbox_stats(self) -> dict[str, OutboxStats]:
+        """See `Store.outbox_stats`."""
+        counts: dict[str, dict[str, int]] = {}
+        oldest: dict[str, float] = {}
+        for receiver, status, count, first in self._sql.execute(
+            "SELECT receiver, status, count(*), min(created_at) FROM outbox GROUP BY receiver, status"
+        ):
+            counts.setdefault(receiver, {})[status] = count
+            if status == "pending":
+                oldest[receiver] = first
+        errors = dict(
+            self._sql.execute(
+                "SELECT receiver, error FROM (SELECT receiver, error, max(id) FROM outbox"
+                " WHERE error != '' AND status != 'done' GROUP BY receiver)"
+            ).fetchall()
+        )
+        return {
+            name: OutboxStats(**by_status, oldest_pending_at=oldest.get(name), last_error=errors.get(name))
+            for name, by_status in counts.items()
+        }
+
+    # ------------------------------------------------------------------------------------------------ history
+    def steps(self, run: str, attempt: int | None, last: int, prefix: str = "") -> list[StepRow]:
+        """See `Store.steps`."""
+        if attempt is None:
+            attempt = self._one("SELECT max(attempt) FROM step WHERE run = ?", run)
+        rows = self._sql.execute(
+            "SELECT run, attempt, step, at, data FROM step WHERE run = ? AND attempt = ? ORDER BY step DESC LIMIT ?",
+            (run, attempt, last),
+        ).fetchall()
+        return [_rows.step_row(prefix, *row) for row in reversed(rows)]
+
+    def transitions(self, limit: int) -> list[tuple[float, Transition]]:
+        """See `Store.transitions`."""
+        rows = self._sql.execute("SELECT at, data FROM transition ORDER BY id DESC LIMIT ?", (limit,)).fetchall()
+        return [(at, _rows.transition(data)) for at, data in reversed(rows)]
+
+    def prune(self, before: float, max_bytes: int) -> bool:
+        """One bounded batch of what is older than ``before`` or over ``max_bytes``; whether there may be more."""
+        with self._transaction():
+            deleted = [self._sql.execute(statement, (before, _PRUNE_BATCH)).rowcount for statement in _EXPIRED]
+            if self._size() > max_bytes:
+                deleted.append(self._sql.execute(_OLDEST, (_PRUNE_BATCH,)).rowcount)
+        # A pragma without result rows frees one page a step, and `execute` steps once.
+        self._sql.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
+        return any(deleted)
+
+    def _size(self) -> int:
+        """Bytes in use, free pages not counted."""
+        pages, free, size = (self._one(f"PRAGMA {name}") for name in ("page_count", "freelist_count", "page_size"))
+        return int((pages - free) * size)
+
+    def _one(self, query: str, *arguments: Any) -> Any:
+        return self._sql.execute(query, arguments).fetchone()[0]

@@ -1,0 +1,98 @@
+"""Values of the core as columns of the database, and back."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from verlwatch.core.types import Message, StepRow, Transition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verlwatch.core.types import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """A message that a receiver has not taken yet; ``attempts`` counts the sends that failed."""
+
+    id: int
+    dedup_key: str
+    incident: str
+    receiver: str
+    reason: Reason
+    message: Message
+    created_at: float
+    due_at: float
+    attempts: int
+
+
+def pack(data: Any) -> bytes:
+    """JSON from which `unpack` gives every number back exactly, NaN and the infinities too.
+
+    orjson writes the shortest digits that read back to the same float, but null for a number that is not finite;
+    only then the slower standard library, which has names for those, takes over.
+    """
+    blob = orjson.dumps(data)
+    if b"null" in blob and not _is_finite(data):
+        return json.dumps(data, separators=(",", ":")).encode()
+    return blob
+
+
+def unpack(blob: bytes) -> Any:
+    """The inverse of `pack`; tuples come back as lists."""
+    try:
+        return orjson.loads(blob)
+    except orjson.JSONDecodeError:
+        return json.loads(blob)
+
+
+def _is_finite(data: Any) -> bool:
+    if isinstance(data, float):
+        return math.isfinite(data)
+    if isinstance(data, dict):
+        return all(map(_is_finite, data.values()))
+    if isinstance(data, list | tuple):
+        return all(map(_is_finite, data))
+    return True
+
+
+def pack_values(values: Mapping[str, float]) -> bytes:
+    """The numbers of a step."""
+    return pack(dict(values))
+
+
+def step_row(prefix: str, run: str, attempt: int, step: int, at: float, blob: bytes) -> StepRow:
+    """A row of the step table as the core knows it, with the values whose names begin with ``prefix``."""
+    values = {name: float(value) for name, value in unpack(blob).items() if name.startswith(prefix)}
+    return StepRow(run, attempt, step, at, values)
+
+
+def pack_record(record: Transition | Message) -> bytes:
+    """A dataclass of strings, numbers and pairs of strings."""
+    return pack(asdict(record))
+
+
+def transition(blob: bytes) -> Transition:
+    """The inverse of `pack_record`."""
+    return Transition(**_known(Transition, unpack(blob)))
+
+
+def message(blob: bytes) -> Message:
+    """The inverse of `pack_record`."""
+    data = _known(Message, unpack(blob))
+    data["facts"] = tuple((label, value) for label, value in data["facts"])
+    data["evidence"] = tuple(data["evidence"])
+    data["advice"] = tuple(data["advice"])
+    return Message(**data)
+
+
+def _known(kind: type[Transition | Message], data: dict[str, Any]) -> dict[str, Any]:
+    """The fields this release knows: an older or newer one may have written others."""
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in data.items() if name in names}

@@ -1,0 +1,103 @@
+"""The state directory: private, writable, on a local file system, and one process's own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from pathlib import Path
+
+MOUNTS = Path("/proc/self/mountinfo")
+_NETWORK = frozenset(
+    {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "fuse", "fuseblk", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs"}
+    | {"nfs", "nfs4", "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "virtiofs", "wekafs"}
+)
+_LOCAL_FUSE = "fuse.fuse-overlayfs"  # what a rootless container calls its own local disk
+
+
+class StateDirError(Exception):
+    """The state directory cannot be used; the text names it, the reason and the remedy."""
+
+
+class StateDirInUse(StateDirError):  # noqa: N818 - names the situation, as its parent does the error
+    """Another process holds the state directory."""
+
+
+def network_file_system(path: Path, mounts: Path = MOUNTS) -> str | None:
+    """``TYPE mounted at PLACE`` if ``path``, existing or to be made, is not on a local file system.
+
+    SQLite's write-ahead log lives in shared memory, which network file systems and FUSE do not give.  Where the
+    mounts cannot be read the answer is None.
+    """
+    try:
+        table = mounts.read_text(errors="surrogateescape")
+    except OSError:
+        return None
+    kind, place = _mount_of(str(path.resolve()), table)
+    network = kind in _NETWORK or (kind.startswith("fuse.") and kind != _LOCAL_FUSE)
+    return f"{kind} mounted at {place}" if network else None
+
+
+def _mount_of(path: str, table: str) -> tuple[str, str]:
+    """Type and place of the file system that holds ``path``; the later of two mounts at one place hides the other.
+
+    A line of mountinfo (proc(5)): ``36 35 98:0 /root /mount/point options optional… - type source options``.
+    """
+    kind, place = "", ""
+    for line in table.splitlines():
+        before, _, after = line.partition(" - ")
+        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), before.split(" ")[4])
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(place):
+            kind, place = after.split(" ")[0], point
+    return kind, place
+
+
+def prepare(state_dir: Path, mounts: Path = MOUNTS) -> None:
+    """Makes the directory (mode 0700) where it is missing; raises StateDirError where it will not do."""
+    network = network_file_system(state_dir, mounts)
+    if network:
+        raise StateDirError(
+            f"state directory {state_dir} is on a network file system ({network}), where SQLite is not safe; "
+            f"give a local one with --state-dir, for example /var/tmp/verlwatch-{os.getuid()}"
+        )
+    try:
+        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owner = state_dir.stat().st_uid
+    except OSError as error:
+        raise _unusable(state_dir, error) from error
+    if owner not in {0, os.getuid()} and os.getuid() != 0:
+        raise StateDirError(
+            f"state directory {state_dir} belongs to another user (uid {owner}); give one of your own with --state-dir"
+        )
+
+
+def lock(state_dir: Path) -> int:
+    """Takes the directory for this process; the file descriptor holds it until it is closed or the process ends."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(state_dir / "lock", flags, 0o600)
+    except OSError as error:
+        raise _unusable(state_dir, error) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+    except BlockingIOError:
+        pid = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+        os.close(descriptor)
+        raise StateDirInUse(
+            f"state directory {state_dir} is in use by process {pid}; stop that one first, "
+            "or give this one another with --state-dir"
+        ) from None
+    except OSError as error:
+        os.close(descriptor)
+        raise _unusable(state_dir, error) from error
+    return descriptor
+
+
+def _unusable(state_dir: Path, error: OSError) -> StateDirError:
+    return StateDirError(
+        f"state directory {state_dir} cannot be written ({error.strerror}); make it writable for this user, "
+        "or give another with --state-dir"
+    )
