@@ -1,0 +1,47 @@
+"""Ways to tell people; NOTIFIERS is the list.  A new one is one file and one line here.
+
+    NAME.py    Config (what a user sets), render (message -> payload, pure), send (payload -> yes, or an error)
+
+`TransientError` means the same message is tried again, `PermanentError` that it becomes a dead letter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from verlwatch.shell.notifiers._base import DeliveryError, Notifier, PermanentError, TransientError
+from verlwatch.shell.notifiers._http import open_session
+from verlwatch.shell.notifiers._sample import sample_message
+from verlwatch.shell.notifiers._text import message_text
+from verlwatch.shell.notifiers.slack import SlackNotifier
+from verlwatch.shell.notifiers.webhook import WebhookNotifier
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from verlwatch.fields import ReceiverConfig
+
+__all__ = [
+    "NOTIFIERS",
+    "DeliveryError",
+    "Notifier",
+    "PermanentError",
+    "TransientError",
+    "build",
+    "message_text",
+    "notifier_type",
+    "open_session",
+    "sample_message",
+]
+
+NOTIFIERS: tuple[type[Notifier], ...] = (SlackNotifier, WebhookNotifier)
+
+
+def notifier_type(config: ReceiverConfig) -> type[Notifier]:
+    """The notifier that a receiver's ``type`` names."""
+    return next(notifier for notifier in NOTIFIERS if config.type == notifier.TYPE)
+
+
+def build(config: ReceiverConfig, session: aiohttp.ClientSession) -> Notifier:
+    """The notifier of a configured receiver, its secrets read.  Raises SecretError."""
+    return notifier_type(config)(config, session)

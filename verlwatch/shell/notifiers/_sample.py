@@ -1,0 +1,42 @@
+"""A message as a real incident writes it, for trying out a receiver."""
+
+from __future__ import annotations
+
+from verlwatch.core.types import Message
+
+SAMPLE_AT = 1_767_225_600.0
+
+
+def sample_message(at: float = SAMPLE_AT) -> Message:
+    """What a slow generation phase looks like, marked as a test; ``at`` in epoch seconds."""
+    return Message(
+        incident="7e57c0de",
+        reason="opened",
+        run="example-run",
+        rule="phase_spike",
+        phase="gen",
+        severity="warning",
+        title="TEST example-run: gen took ×3.94 at step 120: 394 s instead of 100 s",
+        summary="This is a test of the receiver, nothing is wrong. Generation took ×3.94 the time its tokens explain.",
+        onset_step=120,
+        step=120,
+        ratio=3.94,
+        before=100.0,
+        after=394.0,
+        facts=(
+            ("Since step", "120"),
+            ("At step", "120"),
+            ("Ratio at equal work", "×3.94"),
+            ("Baseline", "100 s"),
+            ("Now", "394 s"),
+            ("Adds to a step", "294 s"),
+        ),
+        evidence=(
+            "step 120: gen 394 s, expected 100 s for its work",
+            "adds 294 s to a step of 253 s (+116%)",
+        ),
+        advice=("If it stays: compare rollout.gpu_memory_utilization and the longest response with the steps before.",),
+        sparkline="▁▁▂▁▁▁▂▁▁▁▁▁▁▂▁▁▁▁▁▁▁▂▁█",
+        opened_at=at,
+        at=at,
+    )

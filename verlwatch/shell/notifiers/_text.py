@@ -1,0 +1,47 @@
+"""A message as plain text, and the cleaning that text from a log needs before any channel may have it."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, tzinfo
+
+from verlwatch.core.types import Message
+from verlwatch.shell.printable import TEXT_LIMIT, shortened
+
+# ESC [ … letter (colours, cursor), ESC ] … BEL or ESC \ (titles, links), ESC and one more; `[` may also be one byte.
+_ANSI = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.?")
+
+
+def clean(text: str, limit: int = TEXT_LIMIT) -> str:
+    """``text`` on one line of at most ``limit`` characters, without terminal sequences and white space runs.
+
+    Other characters that would steer or hide (bidirectional, zero width, control) show as escapes.
+    """
+    return shortened(" ".join(_ANSI.sub("", text).split()), limit)
+
+
+def emoji(message: Message) -> str:
+    """How things stand, in one sign: red and orange are open, a tick is over, a square is no longer watched."""
+    match message.reason:
+        case "resolved" | "accepted":
+            return "✅"
+        case "run ended" | "expired":
+            return "⏹️"
+        case "escalated":
+            return "🔴"
+    return {"critical": "🔴", "warning": "🟠", "info": "🔵"}[message.severity]
+
+
+def message_text(message: Message, timezone: tzinfo = UTC) -> str:
+    """The whole message for a terminal, a log or a plain mail; several lines, no trailing newline."""
+    at = datetime.fromtimestamp(message.at, timezone).isoformat(sep=" ", timespec="seconds")
+    lines = [f"{emoji(message)} {clean(message.title)}", f"   {clean(message.summary, 1000)}"]
+    lines += [f"   {clean(label) + ':':<22}{clean(value)}" for label, value in message.facts]
+    if message.sparkline:
+        lines.append(f"   {clean(message.phase) + ':':<22}{clean(message.sparkline)}")
+    lines += [f"   | {clean(line)}" for line in message.evidence]
+    lines += [f"   → {clean(line, 1000)}" for line in message.advice]
+    lines.append(f"   incident {clean(message.incident)}, {clean(message.rule)}, {message.reason}, {at}")
+    if message.link:
+        lines.append(f"   {clean(message.link, 2000)}")
+    return "\n".join(lines)
