@@ -1,0 +1,110 @@
+"""Who may ask, and what every answer carries.
+
+A page the user visits must not be able to read this server through the user's browser: requests whose ``Host`` is not
+one of ours are refused (DNS rebinding), and nothing but GET and HEAD is served.  Where a token is configured
+everything but the two health questions needs it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import orjson
+from aiohttp import hdrs, web
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from verlwatch.fields import Secret
+
+OPEN_PATHS = frozenset({"/healthz", "/-/healthy", "/readyz", "/-/ready"})
+"""Answered without the token: probes have none."""
+
+BODY_LIMIT = 64 * 1024
+"""Bytes a request may announce.  No request needs a body; none is read."""
+
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """Says which requests are refused, and why."""
+
+    def __init__(self, hosts: Iterable[str], token: Secret | None) -> None:
+        """``hosts`` are names (without port) besides the loopback ones and the address the client connected to."""
+        self._hosts = _LOOPBACK_NAMES | {name for host in hosts if (name := _name(host))}
+        self._token = token
+
+    def refusal(self, request: web.BaseRequest) -> web.Response | None:
+        """The answer to a request that may not be served; None to one that may."""
+        if not self._is_ours(request):
+            return failure(
+                421, "this Host is not served here; to allow it add the name to http.allowed_hosts in the configuration"
+            )
+        if request.method not in {hdrs.METH_GET, hdrs.METH_HEAD}:
+            response = failure(405, "only GET and HEAD are served")
+            response.headers[hdrs.ALLOW] = "GET, HEAD"
+            return response
+        if (request.content_length or 0) > BODY_LIMIT:
+            return failure(413, f"a request body may have {BODY_LIMIT} bytes at most")
+        if self._token is None or request.path in OPEN_PATHS or _knows(request, self._token):
+            return None
+        response = failure(401, "the token is missing or wrong; send it as Authorization: Bearer <token>")
+        # A browser cannot send a bearer token by itself: it may give the token as the password, with any user name.
+        response.headers[hdrs.WWW_AUTHENTICATE] = 'Basic realm="verlwatch", charset="UTF-8"'
+        return response
+
+    def _is_ours(self, request: web.BaseRequest) -> bool:
+        values = request.headers.getall(hdrs.HOST, [])
+        if len(values) != 1:
+            return False
+        name = _name(values[0])
+        return name in self._hosts or (name != "" and name == _own_address(request))
+
+
+def failure(status: int, text: str) -> web.Response:
+    """An error as JSON: ``{"error": text}``."""
+    return web.Response(status=status, body=orjson.dumps({"error": text}), content_type="application/json")
+
+
+def protect(response: web.StreamResponse) -> None:
+    """Put on an answer what protects it, and take off what tells which software this is."""
+    response.headers.update(_HEADERS)
+    response.headers.popall(hdrs.SERVER, None)
+
+
+def _name(host: str) -> str:
+    """The name or address in ``name``, ``name:port``, ``[v6]:port`` or ``v6``, in one spelling; empty if malformed."""
+    bare = host.count(":") > 1 and not host.startswith("[")
+    try:
+        return (urlsplit(f"//[{host}]" if bare else f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _own_address(request: web.BaseRequest) -> str | None:
+    """The address the client connected to: to name it in ``Host`` needs no DNS, so it cannot be rebound."""
+    address = request.get_extra_info("sockname")
+    return address[0].removeprefix("::ffff:") if address else None
+
+
+def _knows(request: web.BaseRequest, token: Secret) -> bool:
+    scheme, _, credentials = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+    given = b""
+    if scheme.lower() == "bearer":
+        given = credentials.strip().encode("utf-8", "surrogateescape")
+    elif scheme.lower() == "basic":
+        try:
+            given = base64.b64decode(credentials, validate=True).partition(b":")[2]
+        except (binascii.Error, ValueError):
+            return False
+    return hmac.compare_digest(given, token.reveal().encode())

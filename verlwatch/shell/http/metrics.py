@@ -1,0 +1,210 @@
+"""`/metrics`: the status in the words of Prometheus, read at each scrape.
+
+Names have base units and every label comes from the configuration or a log, so the number of series is capped: what
+concerns the whole process comes first, phases of finished runs last, and `verlwatch_metrics_dropped` says how many
+series did not fit.  The cap is what bounds the time a scrape takes from the event loop (2,000 series: about 20 ms).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from verlwatch.shell.printable import encodable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from prometheus_client.core import Metric
+
+    from verlwatch.shell.http._source import StatusSource
+    from verlwatch.status import RunStatus, SourceStatus, Status
+
+    Row = tuple[Sequence[str], float | None]
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+SERIES_LIMIT = 2_000
+
+
+def registry(source: StatusSource) -> CollectorRegistry:
+    """A registry of its own with the status of ``source`` and the usual ``process_…`` metrics."""
+    own = CollectorRegistry(auto_describe=False)
+    own.register(_StatusCollector(source))
+    ProcessCollector(registry=own)
+    return own
+
+
+def render(own: CollectorRegistry) -> bytes:
+    """The body of ``/metrics`` in the text format 0.0.4."""
+    return generate_latest(own)
+
+
+class _StatusCollector(Collector):
+    def __init__(self, source: StatusSource) -> None:
+        self._source = source
+
+    def collect(self) -> Iterator[Metric]:
+        status = self._source.status()
+        exposition = _Exposition()
+        yield from _process(exposition, status)
+        yield from _receivers(exposition, status)
+        yield from _incidents(exposition, status)
+        yield from _sources(exposition, status.sources)
+        yield from _runs(exposition, sorted(status.runs, key=lambda run: run.state == "finished"))
+        yield GaugeMetricFamily(
+            "verlwatch_metrics_dropped", "Series left out because there were too many.", value=exposition.dropped
+        )
+
+
+class _Exposition:
+    """Makes metric families and keeps their series within the limit."""
+
+    def __init__(self, limit: int = SERIES_LIMIT) -> None:
+        self._left = limit
+        self.dropped = 0
+
+    def gauge(self, name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Metric:
+        family = GaugeMetricFamily(f"verlwatch_{name}", text, labels=labels)
+        return self._fill(family, rows)
+
+    def counter(self, name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Metric:
+        family = CounterMetricFamily(f"verlwatch_{name}", text, labels=labels)
+        return self._fill(family, rows)
+
+    def _fill(self, family: GaugeMetricFamily | CounterMetricFamily, rows: Iterable[Row]) -> Metric:
+        for labels, value in rows:
+            if value is None or math.isnan(value):
+                continue  # unknown is no series, never zero
+            if self._left == 0:
+                self.dropped += 1
+                continue
+            self._left -= 1
+            family.add_metric([encodable(label) for label in labels], value)
+        return family
+
+
+def _process(to: _Exposition, status: Status) -> Iterator[Metric]:
+    config, store = status.config, status.store
+    yield to.gauge("build_info", "The version that runs.", ["version"], [((status.version,), 1)])
+    yield to.gauge("ready", "1 while everything is ready.", [], [((), status.ready)])
+    yield to.gauge(
+        "config_last_reload_successful", "0 after a configuration was refused.", [], [((), config.reload_ok)]
+    )
+    yield to.gauge(
+        "config_last_reload_success_timestamp_seconds",
+        "When the configuration in force was read.",
+        [],
+        [((), config.loaded_at)],
+    )
+    yield to.gauge("store_up", "1 while commits to the database succeed.", [], [((), store.ok)])
+    yield to.gauge("store_size_bytes", "Size of the database on disk.", [], [((), store.bytes)])
+
+
+def _receivers(to: _Exposition, status: Status) -> Iterator[Metric]:
+    rows = [((one.name,), one) for one in status.receivers]
+    labels = ["receiver"]
+    yield to.gauge("outbox_pending", "Messages not yet taken.", labels, [(name, one.pending) for name, one in rows])
+    yield to.gauge("outbox_dead", "Messages given up.", labels, [(name, one.dead) for name, one in rows])
+    yield to.gauge(
+        "outbox_oldest_seconds",
+        "Age of the oldest message not yet taken, 0 where there is none.",
+        labels,
+        [(name, _age(status.now, one.oldest_pending_at)) for name, one in rows],
+    )
+    yield to.counter(
+        "notifications_delivered_total",
+        "Messages the receiver took.",
+        labels,
+        [(name, one.delivered) for name, one in rows],
+    )
+
+
+def _age(now: float, at: float | None) -> float:
+    return 0.0 if at is None else max(0.0, now - at)
+
+
+def _incidents(to: _Exposition, status: Status) -> Iterator[Metric]:
+    open_now: dict[tuple[str, ...], int] = {}
+    for one in status.incidents:
+        if one.state == "firing":
+            key = (one.run, one.rule, one.phase, one.severity)
+            open_now[key] = open_now.get(key, 0) + 1
+    yield to.gauge(
+        "incidents_open", "Incidents that are firing.", ["run", "rule", "phase", "severity"], open_now.items()
+    )
+    yield to.counter(
+        "incidents_opened_total",
+        "Incidents that opened.",
+        ["run", "rule"],
+        [((one.run, one.rule), one.opened) for one in status.incident_counts],
+    )
+    yield to.counter(
+        "incidents_closed_total",
+        "Incidents that closed, by how they closed.",
+        ["run", "rule", "closed_as"],
+        [((one.run, one.rule, how), count) for one in status.incident_counts for how, count in one.closed],
+    )
+
+
+def _sources(to: _Exposition, sources: Sequence[SourceStatus]) -> Iterator[Metric]:
+    rows = [((one.source, one.run), one) for one in sources]
+    labels = ["source", "run"]
+    yield to.gauge("source_up", "1 while the source can be read.", labels, [(key, one.readable) for key, one in rows])
+    yield to.gauge(
+        "source_lag_bytes", "Bytes written but not judged.", labels, [(key, one.lag_bytes) for key, one in rows]
+    )
+    yield to.gauge(
+        "source_lag_seconds", "Age of the oldest byte not judged.", labels, [(key, one.lag_s) for key, one in rows]
+    )
+    yield to.gauge(
+        "source_position_bytes", "Position in this generation.", labels, [(key, one.position) for key, one in rows]
+    )
+    yield to.gauge("source_size_bytes", "Size of this generation.", labels, [(key, one.size) for key, one in rows])
+    yield to.gauge(
+        "source_last_read_timestamp_seconds",
+        "When bytes were last read.",
+        labels,
+        [(key, one.last_read_at) for key, one in rows],
+    )
+    yield to.counter("lines_total", "Lines read.", labels, [(key, one.lines) for key, one in rows])
+    yield to.counter("lines_cut_total", "Lines cut for length.", labels, [(key, one.cut_lines) for key, one in rows])
+    yield to.counter(
+        "lines_broken_total", "Lines that no reading fits.", labels, [(key, one.broken_lines) for key, one in rows]
+    )
+
+
+def _runs(to: _Exposition, runs: Sequence[RunStatus]) -> Iterator[Metric]:
+    labels = ["run"]
+    yield to.gauge(
+        "run_running", "1 while the run makes steps.", labels, [((run.name,), run.state == "running") for run in runs]
+    )
+    yield to.gauge("run_step", "Last step seen.", labels, [((run.name,), run.step) for run in runs])
+    yield to.gauge(
+        "run_steps_planned", "Steps the run is to make.", labels, [((run.name,), run.total_steps) for run in runs]
+    )
+    yield to.gauge(
+        "run_last_step_timestamp_seconds",
+        "When the last step arrived.",
+        labels,
+        [((run.name,), run.step_at) for run in runs],
+    )
+    yield to.counter("run_steps_total", "Steps seen.", labels, [((run.name,), run.steps_seen) for run in runs])
+    phases = [((run.name, phase.name), phase) for run in runs for phase in run.phases]
+    labels = ["run", "phase"]
+    yield to.gauge("phase_seconds", "Seconds in the last step.", labels, [(key, one.now_s) for key, one in phases])
+    yield to.gauge(
+        "phase_baseline_seconds",
+        "Seconds the baseline expects of that step's work.",
+        labels,
+        [(key, one.baseline_s) for key, one in phases],
+    )
+    yield to.gauge(
+        "phase_slowdown_ratio",
+        "Seconds divided by what the baseline expects.",
+        labels,
+        [(key, one.ratio) for key, one in phases],
+    )

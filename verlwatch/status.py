@@ -1,0 +1,167 @@
+"""What verlwatch knows at this moment, as every reader gets it: the page, the API, the metrics, the command line.
+
+The judge builds one `Status` when asked; nothing here is stored.  ``orjson.dumps(status)`` is the body of
+``/api/v1/status`` (a number that is not finite becomes null there) and
+``pydantic.TypeAdapter(Status).validate_json(body)`` reads it back.  Names ending in ``_at`` are epoch seconds, ``_s``
+durations in seconds; None is unknown, never zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from verlwatch.core.types import ClosedAs, Severity
+
+RunState = Literal["waiting", "running", "finished"]
+PhaseState = Literal["warm-up", "normal", "slow", "shift"]
+IncidentState = Literal["pending", "firing", "closed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseStatus:
+    """One phase of a run, or ``step`` for the whole step: its last seconds beside what the baseline expects of them.
+
+    ``now_s`` are the log's own seconds, ``baseline_s`` the seconds expected of that step's work, ``ratio`` now ÷
+    expected.  ``share`` is the part of the step that the phase takes, 0 to 1.  ``recent`` are the seconds of the last
+    steps, oldest first, None where the log did not tell.  ``slow`` is a slow step, ``shift`` a lasting change.
+    """
+
+    name: str
+    now_s: float | None = None
+    baseline_s: float | None = None
+    ratio: float | None = None
+    share: float | None = None
+    state: PhaseState = "warm-up"
+    recent: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStatus:
+    """One run.  ``attempt`` counts from 1 among ``attempts``; ``step`` is the last one seen of ``total_steps``.
+
+    ``step_at`` is when that step arrived, ``age_s`` how long ago that is.  ``phases`` stand in the order of a step.
+    """
+
+    name: str
+    attempt: int = 1
+    attempts: int = 1
+    step: int | None = None
+    total_steps: int | None = None
+    step_at: float | None = None
+    age_s: float | None = None
+    state: RunState = "waiting"
+    steps_seen: int = 0
+    verl_version: str | None = None
+    phases: tuple[PhaseStatus, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentStatus:
+    """An incident that is open, or one of the last that closed.  ``before`` and ``after`` are in the metric's unit."""
+
+    id: str
+    run: str
+    rule: str
+    phase: str
+    state: IncidentState
+    severity: Severity
+    opened_step: int
+    onset_step: int
+    ratio: float | None
+    before: float | None
+    after: float | None
+    summary: str
+    opened_at: float
+    closed_as: ClosedAs | None = None
+    closed_step: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentCount:
+    """How many incidents of a rule a run has opened, and how many of them closed in which way, since the start."""
+
+    run: str
+    rule: str
+    opened: int
+    closed: tuple[tuple[ClosedAs, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStatus:
+    """One watched file.
+
+    ``state`` is the reader's own word: ``waiting``, ``reading``, ``live``, ``unreadable`` and so on; ``readable`` is
+    False where nothing can be read from it now.  ``position`` and ``size`` are bytes within this ``generation``;
+    ``lag_bytes`` is what has been written but not judged, ``lag_s`` how old the oldest of that is.
+    """
+
+    source: str
+    run: str
+    state: str
+    readable: bool
+    error: str | None = None
+    position: int = 0
+    size: int | None = None
+    lag_bytes: int = 0
+    lag_s: float | None = None
+    generation: int = 0
+    lines: int = 0
+    cut_lines: int = 0
+    broken_lines: int = 0
+    last_read_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiverStatus:
+    """One receiver's rows of the outbox: not yet taken, given up, taken since the start."""
+
+    name: str
+    type: str
+    pending: int = 0
+    dead: int = 0
+    delivered: int = 0
+    oldest_pending_at: float | None = None
+    last_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigStatus:
+    """The configuration in force: ``path`` is None for a run without a file; ``error`` tells why a reload failed."""
+
+    path: str | None = None
+    reload_ok: bool = True
+    loaded_at: float = 0.0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatus:
+    """The database: ``ok`` while commits succeed, ``bytes`` its size on disk."""
+
+    ok: bool = True
+    error: str | None = None
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """Everything at ``now``.
+
+    ``not_ready`` names everything that is not ready, each with its reason: sources, the store, a refused
+    configuration, receivers that do not take messages.  ``incidents`` are the open ones and the last few closed,
+    newest first.  ``incident_counts`` count since ``started_at``.
+    """
+
+    version: str
+    started_at: float
+    now: float
+    ready: bool
+    not_ready: tuple[str, ...] = ()
+    runs: tuple[RunStatus, ...] = ()
+    incidents: tuple[IncidentStatus, ...] = ()
+    incident_counts: tuple[IncidentCount, ...] = ()
+    sources: tuple[SourceStatus, ...] = ()
+    receivers: tuple[ReceiverStatus, ...] = ()
+    config: ConfigStatus = ConfigStatus()
+    store: StoreStatus = StoreStatus()
