@@ -90,7 +90,7 @@ def test_after_a_restart_console_and_jsonl_meet_in_the_new_attempt_whichever_com
         for step in range(1, 51):
             told("log", step)
             told("jsonl", step, writer=Writer())
-        fresh = {"log": {"writer": AGAIN}, "jsonl": {"generation": 2, "writer": Writer()}}
+        fresh: dict[str, dict[str, Any]] = {"log": {"writer": AGAIN}, "jsonl": {"generation": 2, "writer": Writer()}}
         for step in range(51, 55):
             assert told(first, step, attempt=2, **fresh[first]).attempt == 2
         for step in range(51, 57):

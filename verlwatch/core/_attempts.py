@@ -54,7 +54,7 @@ class _Attempt:
         if known is None:
             self.steps[step] = signature
             if len(self.steps) > RECALL:
-                del self.steps[min(self.steps)]
+                del self.steps[next(iter(self.steps))]  # the first one told: steps come in order
         else:
             for i, value in enumerate(signature):
                 if isnan(known[i]):

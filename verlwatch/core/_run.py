@@ -9,7 +9,7 @@ from typing import Any
 
 from verlwatch.core import steps
 from verlwatch.core._attempts import Attempts
-from verlwatch.core.incidents import Change, Moment, OpenIncidents, compose, reason
+from verlwatch.core.incidents import Change, Ending, Moment, OpenIncidents, compose, reason
 from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT, phase
 from verlwatch.core.rules import RULES, Rule, View
 from verlwatch.core.series import Watch
@@ -112,57 +112,53 @@ class Run:
 
     # ------------------------------------------------------------------------------------------------ judging
     def _judge(self, samples: Samples, attempt: int, now: float, told: Told) -> None:
+        """Shows each metric's series its value, and the rules what changed."""
         self.release = steps.release(samples.values, samples.decimals) or self.release
         facts = steps.read(samples.values, self.release)
-        endings: dict[str, ClosedAs] = {}
+        at = (attempt, samples.step)
+        endings: dict[str, Ending] = {}
         fresh = False
-        for metric in JUDGED:
-            value = facts.seconds.get(metric)
-            if value is None or metric in self.quarantined or not self._is_next(metric, attempt, samples.step):
+        for metric, value in facts.seconds.items():
+            # late values fill only series that are not past this step
+            if at <= self.judged.get(metric, (0, -1)) or metric in self.quarantined:
+                continue
+            watch = self.series.get(metric) or self._watch(metric, facts.seconds)
+            if watch is None:
                 continue
             fresh = True
-            watch = self.series.get(metric)
-            if watch is None:
-                if len(self.series) >= self.settings.max_series:
-                    continue
-                watch = self.series[metric] = self._watch(metric, facts.seconds)
-            restart = self.judged.get(metric, (0, 0))[0] != attempt
-            expected = watch.expected(facts.work)
-            if expected is not None:
-                self.expected[metric] = expected
-            for point in self._update(watch, samples.step, value, facts.work, restart=restart):
+            for point in self._update(watch, at, value, facts.work):
                 if point.action in _ENDING:
-                    endings[metric] = _ENDING[point.action]
-            self.judged[metric] = (attempt, samples.step)
-            self.recent.setdefault(metric, deque(maxlen=RECENT)).append(value)
-            self.dirty.add(metric)
+                    last = point.onset - 1 if point.action == "returned" else samples.step
+                    endings[metric] = Ending(_ENDING[point.action], last)
         self.steps_seen += fresh
         if fresh and not self.finished:
             moment = Moment(self.name, attempt, samples.step, now)
             diagnoses = self._diagnose(samples.step, facts.seconds)
             self._tell(self.incidents.update(diagnoses, endings, moment), moment, told)
 
-    def _is_next(self, metric: str, attempt: int, step: int) -> bool:
-        """Whether the series of ``metric`` is not yet past this step: late values fill only what is not judged."""
-        return (attempt, step) > self.judged.get(metric, (0, -1))
+    def _watch(self, metric: str, seconds: Mapping[str, float]) -> Watch | None:
+        """A new series, if this metric is judged and there is room.
 
-    def _watch(self, metric: str, seconds: Mapping[str, float]) -> Watch:
-        """A new series.  The run's budget of false alarms is shared by its steps of a month and its series."""
+        The run's budget of false alarms is shared by its steps of a month and its series.
+        """
+        if metric not in JUDGED or len(self.series) >= self.settings.max_series:
+            return None
         shares = phase(metric)
         step_s = min(max(seconds.get(STEP) or sum(seconds.values()), 1.0), 3600.0)
-        rate = self.settings.false_alarms_per_month / (MONTH_S / step_s * len(JUDGED))
-        return Watch(
+        watch = self.series[metric] = Watch(
             SeriesKey(self.name, metric),
             (shares.tokens, shares.longest),
-            rate,
+            self.settings.false_alarms_per_month / (MONTH_S / step_s * len(JUDGED)),
             worse="down" if metric == THROUGHPUT else "up",
             accept_after=self.settings.accept_after_steps,
         )
+        self.recent[metric] = deque(maxlen=RECENT)
+        return watch
 
     @property
     def changes(self) -> dict[str, ChangePoint]:
         """Open changes by metric."""
-        return {metric: watch.change for metric, watch in self.series.items() if watch.change is not None}
+        return {metric: change for metric, watch in self.series.items() if (change := watch.current) is not None}
 
     def _diagnose(self, step: int, now: Mapping[str, float]) -> tuple[Diagnosis, ...]:
         changes = self.changes
@@ -172,14 +168,20 @@ class Run:
         return tuple(diagnosis for rule in RULES for diagnosis in self._ask(rule, view))
 
     # A series or a rule that raises is set aside and reported; the rest of the run, and other runs, go on.
-    def _update(
-        self, watch: Watch, step: int, value: float, work: Workload, *, restart: bool
-    ) -> tuple[ChangePoint, ...]:
+    def _update(self, watch: Watch, at: tuple[int, int], value: float, work: Workload) -> tuple[ChangePoint, ...]:
+        metric = watch.key.metric
+        restart = self.judged.get(metric, (0, 0))[0] != at[0]
+        self.judged[metric] = at
+        self.recent[metric].append(value)
+        self.dirty.add(metric)
         try:
-            return watch.update(step, value, work, restart=restart)
+            points = watch.update(at[1], value, work, restart=restart)
         except Exception as error:  # noqa: BLE001 - the guarded border around a run's judgement
-            self.quarantined[watch.key.metric] = repr(error)[:300]
+            self.quarantined[metric] = repr(error)[:300]
             return ()
+        if watch.expectation is not None:
+            self.expected[metric] = watch.expectation
+        return points
 
     def _ask(self, rule: Rule, view: View) -> tuple[Diagnosis, ...]:
         if rule.NAME in self.quarantined:
@@ -209,7 +211,8 @@ class Run:
             told.notifications.extend(
                 Notification(key, after.id, receiver, why, message) for receiver in self.settings.receivers
             )
-            self.incidents.note(replace(after, notified=(*after.notified, why)))
+            told_ratio = after.diagnoses[0].ratio
+            self.incidents.note(replace(after, notified=(*after.notified, why), told_ratio=told_ratio))
 
     # ------------------------------------------------------------------------------------------------ state
     def states(self) -> list[State]:
@@ -253,9 +256,9 @@ class Run:
         self.steps_seen = data["steps_seen"]
         return self
 
-    def restore_series(self, metric: str, data: dict[str, Any]) -> None:
+    def restore_series(self, metric: str, data: Mapping[str, Any]) -> None:
         """Takes up a series where it was."""
-        self.series[metric] = Watch.from_state(SeriesKey(self.name, metric), data)
+        self.series[metric] = Watch.from_state(SeriesKey(self.name, metric), dict(data))
 
     def recall(self, rows: Iterable[StepRow]) -> None:
         """Takes steps back from the store, so that a source that tells them again is recognised."""
@@ -276,5 +279,8 @@ def _transition(incident: Incident, event: EventName, step: int) -> Transition:
         ratio=round(lead.ratio, 4),
         severity=incident.severity,
         summary=lead.summary,
+        opened_step=incident.opened_step,
+        before=lead.before,
+        after=lead.after,
         closed_as=incident.closed_as,
     )

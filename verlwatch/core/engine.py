@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import PurePath
 
+from verlwatch.core._attempts import RECALL
 from verlwatch.core._run import STATE_VERSION, Run, Told
 from verlwatch.core.lines import Reader
 from verlwatch.core.series import Watch
@@ -26,6 +27,8 @@ from verlwatch.core.types import (
     StepRow,
     Transition,
 )
+
+__all__ = ["RECALL", "Engine", "merged"]
 
 
 class Engine:

@@ -20,7 +20,7 @@ _ROUNDING = 0.02  # share of the step by which printed parts may exceed the prin
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """What one step line tells: ``seconds`` by metric name (phases, STEP, THROUGHPUT in tokens/s/GPU), and the work."""
+    """What a step line tells: the work, and ``seconds`` by metric name (phases, and STEP or THROUGHPUT)."""
 
     seconds: Mapping[str, float]
     work: Workload
@@ -38,20 +38,21 @@ def timings(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def read(values: Mapping[str, float], version: str) -> StepFacts:
-    """Facts of one step of a `release`, the interruptions taken out of STEP and THROUGHPUT."""
+    """Facts of one step of a `release`, the interruptions taken out of STEP.
+
+    Throughput is the step's tokens over its seconds and GPUs: where STEP is printed, it adds nothing at equal work.
+    """
     seconds = timings(values)
-    step = seconds.get(STEP)
-    if step is not None:
-        alone = seconds[STEP] = step - _interruptions(seconds, version)
-        throughput = values.get("perf/throughput")
-        if throughput is not None and alone > 0:
-            seconds[THROUGHPUT] = throughput * step / alone
+    if STEP in seconds:
+        seconds[STEP] -= _interruptions(seconds, version)
+    elif "perf/throughput" in values:
+        seconds[THROUGHPUT] = values["perf/throughput"]
     return StepFacts(seconds, _work(values))
 
 
 def release(values: Mapping[str, float], decimals: int | None) -> str:
     """The verl releases that print these keys in this way, as a range; empty when they do not tell."""
-    if any(key.startswith("timing/") for key in values):
+    if "timing/gen" in values:
         return "0.1"
     if decimals is not None:
         return "0.4.x" if "training/global_step" in values else "0.2-0.3"

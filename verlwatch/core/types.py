@@ -155,8 +155,8 @@ class ChangePoint:
 class Diagnosis:
     """What a rule says of a run at one step; it holds as long as the rule keeps saying it.
 
-    ``subject`` is the phase or metric concerned, ``cost_s`` the seconds it adds to a step, ``evidence`` what was seen
-    (values and steps), ``advice`` what to try.
+    ``subject`` is the phase or metric concerned, ``cost_s`` the seconds it added to this step, ``evidence`` what was
+    seen (values and steps), ``advice`` what to try.
     """
 
     rule: str
@@ -176,7 +176,11 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Diagnoses of one cause, from opening to closing.  The first diagnosis is the one that names the incident."""
+    """Diagnoses of one cause, from opening to closing.  The first diagnosis is the one that names the incident.
+
+    ``told_ratio`` is the ratio that people were last told, ``lost_s`` the seconds it has cost so far.  Once closed,
+    ``last_step`` is the last step that it slowed, and ``closed_step`` the one at which that was known.
+    """
 
     id: str
     run: str
@@ -188,16 +192,21 @@ class Incident:
     opened_step: int
     opened_at: float
     worst_ratio: float
+    told_ratio: float = 0.0
     lost_s: float = 0.0
     notified: tuple[Reason, ...] = ()
     closed_as: ClosedAs | None = None
     closed_step: int | None = None
     closed_at: float | None = None
+    last_step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A change of an incident's life, as `replay --json` prints it and the store keeps it."""
+    """A change of an incident's life, as `replay --json` prints it and the store keeps it.
+
+    ``before`` and ``after`` are what the old baseline expects and what the metric shows instead, in its own unit.
+    """
 
     event: EventName
     incident: str
@@ -210,6 +219,9 @@ class Transition:
     ratio: float
     severity: Severity
     summary: str
+    opened_step: int
+    before: float
+    after: float
     closed_as: ClosedAs | None = None
 
 

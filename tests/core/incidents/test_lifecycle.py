@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import orjson
 
-from verlwatch.core.incidents import Change, Moment, OpenIncidents
-from verlwatch.core.types import ClosedAs, Diagnosis
+from verlwatch.core.incidents import Change, Ending, Moment, OpenIncidents
+from verlwatch.core.types import Diagnosis
 
 
 def diagnosis(subject: str, *, onset: int, step: int, cost_s: float = 10.0, rule: str = "phase_shift") -> Diagnosis:
@@ -32,7 +32,7 @@ class Story:
         self.incidents = OpenIncidents()
         self.step = 100
 
-    def __call__(self, *diagnoses: Diagnosis, **endings: ClosedAs) -> tuple[Change, ...]:
+    def __call__(self, *diagnoses: Diagnosis, **endings: Ending) -> tuple[Change, ...]:
         self.step += 1
         return self.incidents.update(diagnoses, endings, Moment("r", 1, self.step, float(self.step)))
 
@@ -44,8 +44,9 @@ def test_a_phase_opens_at_once_and_closes_when_it_is_no_longer_said() -> None:
     story = Story()
     (opened,) = story(diagnosis("gen", onset=101, step=101))
     assert (opened.before, opened.after.state, opened.after.opened_step) == (None, "firing", 101)
-    (closed,) = story(gen="resolved")
+    (closed,) = story(gen=Ending("resolved", 101))
     assert (closed.after.state, closed.after.closed_as, closed.after.closed_step) == ("closed", "resolved", 102)
+    assert closed.after.last_step == 101
     assert story.states() == []
 
 
@@ -94,7 +95,7 @@ def test_the_fading_trace_of_a_closed_incident_opens_nothing() -> None:
     story(diagnosis("gen", onset=101, step=101))
     trace = diagnosis("step", onset=101, step=103)
     for _ in range(10):
-        story(trace, gen="resolved")
+        story(trace, gen=Ending("resolved", 101))
     assert story.states() == []
     story()
     story(), story(), story()
@@ -127,6 +128,23 @@ def test_lost_seconds_add_up_over_the_steps_of_an_incident() -> None:
         story(slow)
     (incident,) = story.incidents
     assert incident.lost_s == 30.0
+
+
+def test_steps_before_a_shift_was_recognised_count_as_lost_too() -> None:
+    story = Story()
+    story(diagnosis("gen", onset=99, step=101, cost_s=10.0))
+    (incident,) = story.incidents
+    assert incident.lost_s == 30.0
+
+
+def test_a_step_that_two_sources_tell_costs_once() -> None:
+    story = Story()
+    slow = diagnosis("gen", onset=101, step=101, cost_s=10.0)
+    story(slow)
+    story.step -= 1
+    story(slow)
+    (incident,) = story.incidents
+    assert incident.lost_s == 10.0
 
 
 def test_state_round_trips_through_json() -> None:

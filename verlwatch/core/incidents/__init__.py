@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from verlwatch.core.incidents._lifecycle import Change, Moment, OpenIncidents, incident_id
+from verlwatch.core.incidents._lifecycle import Change, Ending, Moment, OpenIncidents, incident_id
 from verlwatch.core.incidents._message import compose, duration, quantity, sparkline
 from verlwatch.core.incidents._reason import reason
 
-__all__ = ["Change", "Moment", "OpenIncidents", "compose", "duration", "incident_id", "quantity", "reason", "sparkline"]
+__all__ = [
+    "Change",
+    "Ending",
+    "Moment",
+    "OpenIncidents",
+    "compose",
+    "duration",
+    "incident_id",
+    "quantity",
+    "reason",
+    "sparkline",
+]

@@ -24,6 +24,13 @@ DERIVED = frozenset({STEP, THROUGHPUT})
 _RANK: dict[Severity, int] = {"info": 0, "warning": 1, "critical": 2}
 
 
+class Ending(NamedTuple):
+    """How a change ended, and the last step that showed it."""
+
+    closed_as: ClosedAs
+    last_step: int
+
+
 class Change(NamedTuple):
     """One incident before and after a step; ``before`` is None for a new one."""
 
@@ -48,15 +55,20 @@ class OpenIncidents:
         self._open: list[Incident] = []
         self._absorbed: set[str] = set()  # derived subjects that belong to an incident already closed
         self._absorb_until = -1
+        self._counted = (0, -1)  # attempt and step whose cost is in: a second source may tell more of the same step
 
     def __iter__(self) -> Iterator[Incident]:
         return iter(self._open)
 
     def update(
-        self, diagnoses: Sequence[Diagnosis], endings: Mapping[str, ClosedAs], moment: Moment
+        self, diagnoses: Sequence[Diagnosis], endings: Mapping[str, Ending], moment: Moment
     ) -> tuple[Change, ...]:
         """Takes everything that holds at this step; ``endings`` says how the changes that ended just now ended."""
         left = {d.subject: d for d in diagnoses}
+        again = (moment.attempt, moment.step) <= self._counted
+        self._counted = max(self._counted, (moment.attempt, moment.step))
+        if again:
+            left = {subject: replace(d, cost_s=0.0) for subject, d in left.items()}
         changes = [self._refresh(incident, left, endings, moment) for incident in self._open]
         self._absorb(left, moment)
         for diagnosis in sorted(left.values(), key=lambda d: (d.subject in DERIVED, -d.cost_s)):
@@ -66,7 +78,8 @@ class OpenIncidents:
 
     def finish(self, moment: Moment) -> tuple[Change, ...]:
         """The run is over: what is open ends with it."""
-        changes = tuple(Change(incident, _closed(incident, "run ended", moment)) for incident in self._open)
+        end = Ending("run ended", moment.step)
+        changes = tuple(Change(incident, _closed(incident, end, moment)) for incident in self._open)
         self._open, self._absorbed = [], set()
         return changes
 
@@ -75,7 +88,7 @@ class OpenIncidents:
         self._open = [incident if known.id == incident.id else known for known in self._open]
 
     def _refresh(
-        self, incident: Incident, left: dict[str, Diagnosis], endings: Mapping[str, ClosedAs], moment: Moment
+        self, incident: Incident, left: dict[str, Diagnosis], endings: Mapping[str, Ending], moment: Moment
     ) -> Change:
         """The incident with what still holds of it; closed when nothing of what leads it does."""
         members = [left.pop(d.subject) for d in incident.diagnoses if d.subject in left]
@@ -86,7 +99,7 @@ class OpenIncidents:
             return Change(incident, _firing(incident, members, moment))
         self._absorbed.update(d.subject for d in members)
         self._absorb_until = moment.step + PATIENCE
-        return Change(incident, _closed(incident, endings.get(lead, "resolved"), moment))
+        return Change(incident, _closed(incident, endings.get(lead, Ending("resolved", moment.step - 1)), moment))
 
     def _absorb(self, left: dict[str, Diagnosis], moment: Moment) -> None:
         """Drops derived diagnoses that are the fading trace of an incident just closed."""
@@ -113,6 +126,7 @@ class OpenIncidents:
             "open": [asdict(incident) for incident in self._open],
             "absorbed": sorted(self._absorbed),
             "absorb_until": self._absorb_until,
+            "counted": list(self._counted),
         }
 
     @classmethod
@@ -122,6 +136,7 @@ class OpenIncidents:
         self._open = [_incident(data) for data in state["open"]]
         self._absorbed = set(state["absorbed"])
         self._absorb_until = state["absorb_until"]
+        self._counted = (state["counted"][0], state["counted"][1])
         return self
 
 
@@ -142,7 +157,7 @@ def _new(diagnosis: Diagnosis, moment: Moment) -> Incident:
         opened_step=moment.step,
         opened_at=moment.now,
         worst_ratio=diagnosis.ratio,
-        lost_s=max(0.0, diagnosis.cost_s),
+        lost_s=max(0.0, diagnosis.cost_s) * (moment.step - diagnosis.onset + 1),
     )
 
 
@@ -155,7 +170,7 @@ def _joined(incident: Incident, diagnosis: Diagnosis, moment: Moment) -> Inciden
         incident,
         diagnoses=(*incident.diagnoses, diagnosis),
         severity=_worst((incident.severity, diagnosis.severity)),
-        lost_s=incident.lost_s + max(0.0, diagnosis.cost_s),
+        lost_s=incident.lost_s + (0.0 if diagnosis.subject in DERIVED else diagnosis.cost_s),
     )
 
 
@@ -167,12 +182,19 @@ def _firing(incident: Incident, members: Sequence[Diagnosis], moment: Moment) ->
         diagnoses=tuple(members),
         severity=_worst((incident.severity, *(d.severity for d in members))),
         worst_ratio=max(incident.worst_ratio, members[0].ratio),
-        lost_s=incident.lost_s + sum(max(0.0, d.cost_s) for d in members),
+        lost_s=incident.lost_s + sum(d.cost_s for d in members if d.subject not in DERIVED or members[0] is d),
     )
 
 
-def _closed(incident: Incident, closed_as: ClosedAs, moment: Moment) -> Incident:
-    return replace(incident, state="closed", closed_as=closed_as, closed_step=moment.step, closed_at=moment.now)
+def _closed(incident: Incident, ending: Ending, moment: Moment) -> Incident:
+    return replace(
+        incident,
+        state="closed",
+        closed_as=ending.closed_as,
+        closed_step=moment.step,
+        closed_at=moment.now,
+        last_step=ending.last_step,
+    )
 
 
 def _worst(severities: Iterable[Severity]) -> Severity:

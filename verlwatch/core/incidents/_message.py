@@ -71,7 +71,8 @@ def _title(incident: Incident, lead: Diagnosis, reason: Reason, step: int) -> st
     now, before = quantity(name, lead.after), quantity(name, lead.before)
     match reason:
         case "resolved":
-            return f"{name} is back to normal at step {step} (was ×{incident.worst_ratio:.2f}, baseline {before})"
+            worst = f"×{incident.worst_ratio:.2f} for {_span(incident)}"
+            return f"{name} is back to normal since step {_last(incident) + 1} (was {worst}, baseline {before})"
         case "accepted":
             return f"{name} has settled at {now}; this is the baseline now (was {before})"
         case "run ended":
@@ -85,22 +86,39 @@ def _title(incident: Incident, lead: Diagnosis, reason: Reason, step: int) -> st
 
 def _summary(incident: Incident, lead: Diagnosis, reason: Reason) -> str:
     if incident.state == "closed":
-        steps = (incident.closed_step or lead.onset) - lead.onset
-        return f"{lead.summary}. Closed as {reason} after {steps} steps; it cost {duration(incident.lost_s)}."
+        return f"{lead.summary}. {reason.capitalize()} after {_span(incident)}; it cost {duration(incident.lost_s)}."
     others = [f"{d.subject} ×{d.ratio:.2f}" for d in incident.diagnoses[1:]]
     return f"{lead.summary}{'; with it ' + ', '.join(others) if others else ''}."
 
 
 def _facts(incident: Incident, lead: Diagnosis, step: int) -> tuple[tuple[str, str], ...]:
     name = lead.subject
-    facts = [
+    lost = duration(incident.lost_s)
+    if incident.state == "closed":
+        return (
+            ("Steps", f"{lead.onset} to {_last(incident)}"),
+            ("Told at step", str(step)),
+            ("Worst ratio", f"×{incident.worst_ratio:.2f}"),
+            ("Baseline", quantity(name, lead.before)),
+            ("Slow", quantity(name, lead.after)),
+            ("Cost", lost),
+        )
+    return (
         ("Since step", str(lead.onset)),
         ("At step", str(step)),
         ("Ratio at equal work", f"×{lead.ratio:.2f}"),
         ("Baseline", quantity(name, lead.before)),
         ("Now", quantity(name, lead.after)),
-    ]
-    if lead.cost_s:
-        facts.append(("Adds to a step", duration(lead.cost_s)))
-        facts.append(("Lost so far", duration(incident.lost_s)))
-    return tuple(facts)
+        ("Lost so far", lost),
+    )
+
+
+def _last(incident: Incident) -> int:
+    """Last step that the incident slowed."""
+    return incident.last_step if incident.last_step is not None else incident.opened_step
+
+
+def _span(incident: Incident) -> str:
+    """How many steps it lasted, in words."""
+    steps = max(1, _last(incident) - incident.diagnoses[0].onset + 1)
+    return "1 step" if steps == 1 else f"{steps} steps"

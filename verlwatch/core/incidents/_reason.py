@@ -26,5 +26,5 @@ def reason(before: Incident | None, after: Incident) -> Reason | None:
     old, new = before.diagnoses[0], after.diagnoses[0]
     if _RANK[after.severity] > _RANK[before.severity] or old.rule != new.rule:
         return "escalated"
-    factor = new.ratio / old.ratio if old.ratio > 0 else 1.0
+    factor = new.ratio / before.told_ratio if before.told_ratio > 0 else 1.0
     return "updated" if factor >= MOVED or factor <= 1 / MOVED else None

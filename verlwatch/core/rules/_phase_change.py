@@ -50,9 +50,9 @@ def diagnosis(rule: str, view: View, point: ChangePoint, summary: str, advice: t
     unit = "tokens/s/GPU" if metric == THROUGHPUT else "s"
     now, expected = view.now.get(metric, point.after), view.expected.get(metric, point.before)
     evidence = [f"step {view.step}: {metric} {now:.4g} {unit}, expected {expected:.4g} {unit} for its work"]
-    share = step_share(view, point)
-    if share is not None and metric != THROUGHPUT:
-        evidence.append(f"adds {cost_s(point):.3g} s to a step of {step_s(view):.4g} s ({share:+.0%})")
+    cost = now - expected if metric != THROUGHPUT else 0.0
+    if cost > 0 and (step := step_s(view)):
+        evidence.append(f"adds {cost:.3g} s to a step of {step:.4g} s ({cost / step:+.0%})")
     return Diagnosis(
         rule=rule,
         run=view.run,
@@ -63,7 +63,7 @@ def diagnosis(rule: str, view: View, point: ChangePoint, summary: str, advice: t
         ratio=point.effect,
         before=point.before,
         after=point.after,
-        cost_s=cost_s(point) if metric != THROUGHPUT else 0.0,
+        cost_s=cost,
         summary=summary,
         evidence=tuple(evidence),
         advice=advice,
