@@ -80,7 +80,7 @@ def test_a_resume_line_before_the_next_step_begins_an_attempt(tell: Told) -> Non
 def test_a_validation_only_line_after_a_restart_decides_nothing(tell: Told) -> None:
     for step in range(1, 51):
         tell("log", step)
-    tell("log", 50, writer=AGAIN, seconds={})
+    assert tell("log", 50, writer=AGAIN, seconds={}) == Place(2, current=False, began=False)
     assert tell("log", 51, writer=AGAIN, attempt=2) == Place(2, current=True, began=True)
 
 

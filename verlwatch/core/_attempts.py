@@ -110,7 +110,7 @@ class Attempts:
             view.attempt = self._decide(view, step, signature)
             view.undecided = view.restarted = False
             began = self.current > before
-        number = view.attempt or self.current
+        number = self._presumed(view) if view.undecided else view.attempt
         attempt = self._attempts.get(number)
         if attempt is not None:
             began = began or (number == 1 and attempt.last_step < 0 and bool(seconds))
@@ -132,6 +132,10 @@ class Attempts:
         elif writer.pid:
             view.writer = writer
         return view
+
+    def _presumed(self, view: _View) -> int:
+        """The attempt of a line without timing (validation before training) that comes before the decision."""
+        return self.current + (view.restarted and view.attempt == self.current)
 
     def _goes_back(self, view: _View, step: int, signature: array[float]) -> bool:
         if step < view.last_step:

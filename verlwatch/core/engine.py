@@ -127,6 +127,7 @@ class Engine:
             chunk.offset,
             cursor.mark if cursor.reread_from == chunk.offset else b"",
             line_limit=self.settings.line_limit,
+            applied_to=cursor.applied_to,
         )
         self.readers[chunk.source] = reader
         return reader
