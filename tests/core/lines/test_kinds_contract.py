@@ -1,0 +1,149 @@
+"""What holds for every kind of line, present and future."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from verlwatch.core import lines
+from verlwatch.core.lines import KINDS, Fact, Kind, Line, Numbers, Reader
+from verlwatch.core.lines._envelope import messages
+from verlwatch.core.types import Record, Writer
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+FOLDER = Path(lines.__file__).parent
+SNIPPETS: tuple[str, ...] = (
+    " - ",
+    ":",
+    "step:",
+    "(",
+    ")",
+    "np.float64(",
+    "%|",
+    "|",
+    "[",
+    "]",
+    "\r",
+    '"',
+    "{",
+    "}",
+    "\\",
+    "nan",
+    "9" * 40,
+)
+SNIPPETS += ("\x00", "\ufffd", "\N{ARABIC-INDIC DIGIT FIVE}", " [repeated 9x across cluster]", "(A pid=1) ", ": ", "/")
+
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
+
+
+def corpus() -> list[str]:
+    return [
+        text.decode(errors="replace")
+        for path in sorted(CORPUS.glob("*.log"))
+        for text in path.read_bytes().split(b"\n")
+    ]
+
+
+def mutated(rnd: random.Random, text: str) -> str:
+    for _ in range(rnd.randint(1, 4)):
+        at, to = sorted((rnd.randint(0, len(text)), rnd.randint(0, len(text))))
+        text = rnd.choice(
+            (
+                text[:at],
+                text[at:],
+                text[:at] + text[to:],
+                text[:at] + rnd.choice(SNIPPETS) + text[at:],
+                text[:to] + text[at:],
+            )
+        )
+    return text
+
+
+def hostile(kind: Kind) -> Iterator[str]:
+    """Long lines on which a pattern that backtracks would not end."""
+    for needle in kind.NEEDLES:
+        start = needle.decode()
+        for part in (
+            *SNIPPETS,
+            " ",
+            "a",
+            "1",
+            "1:",
+            "a/b:1 - ",
+            "a:",
+            "global_step_1",
+            "step:1 - ",
+            "33%|x| 1/3 [",
+            "\t",
+        ):
+            yield start + part * (30_000 // len(part))
+            yield "step:1 - a/b:" + part * (30_000 // len(part)) + start
+
+
+@every_kind
+def test_a_kind_is_a_module_named_as_it_says(kind: Any) -> None:
+    assert isinstance(kind, ModuleType)
+    assert (FOLDER / f"{kind.NAME}.py").samefile(str(kind.__file__))
+    assert kind.__doc__
+    assert "Source: verl" in kind.__doc__ or "Source: tqdm" in kind.__doc__
+
+
+def test_every_public_file_is_a_kind() -> None:
+    assert {path.stem for path in FOLDER.glob("[!_]*.py")} == {kind.NAME for kind in KINDS}
+
+
+@every_kind
+def test_the_needles_stand_in_every_line_of_the_kind(kind: Kind, read: Callable[..., list[Record]]) -> None:
+    """A line is read alone, so that nothing but its own needle can have led to it."""
+    found = 0
+    for path in sorted(CORPUS.glob("*.log")):
+        for raw in path.read_bytes().split(b"\n"):
+            if any(record.origin.kind == kind.NAME for record in read(raw + b"\n", kinds=(kind,))):
+                found += 1
+                assert any(needle in raw for needle in kind.NEEDLES)
+    assert found
+    assert all(len(needle) >= 5 for needle in kind.NEEDLES), "a short needle stands in too many lines"
+
+
+@every_kind
+def test_a_kind_never_raises_on_mutated_lines(kind: Kind) -> None:
+    rnd = random.Random(kind.NAME)
+    texts = corpus()
+    own = [text for text in texts if any(needle.decode() in text for needle in kind.NEEDLES)]
+    read = 0
+    for _ in range(3000):
+        for line in messages(mutated(rnd, rnd.choice(rnd.choice((texts, own))))):
+            said = kind.parse(line)
+            assert said is None or isinstance(said, (Numbers, Fact))
+            read += said is not None
+            if isinstance(said, Numbers):
+                assert all(isinstance(value, float) for value in said.values.values())
+                assert said.is_rest is None or said.is_rest(mutated(rnd, rnd.choice(texts))) in {True, False}
+    assert read > 5, "the mutations should leave some lines readable"
+
+
+@every_kind
+def test_a_kind_has_no_slow_pattern(kind: Kind) -> None:
+    """30 kB of one snippet take milliseconds; a pattern that backtracks would take many seconds."""
+    for text in hostile(kind):
+        begin = time.process_time()
+        reader = Reader("run.log", kinds=(kind,))
+        reader.feed(text.encode() + b"\n" + text.encode() + b"\n", 0.0)
+        reader.finish(0.0)
+        assert time.process_time() - begin < 1.5, f"{text[:60]!r} took {time.process_time() - begin:.1f} s"
+        assert reader.counts.broken == 0, reader.counts.sample
+
+
+@every_kind
+def test_rollout_workers_are_no_trainers(kind: Kind) -> None:
+    """A line of the trainer printed by a process that prints model output does not count."""
+    for text in corpus():
+        for line in messages(text):
+            if not line.is_bar:
+                assert kind.parse(Line(line.text, Writer("AgentLoopWorker", 7), line.cut)) is None

@@ -1,0 +1,132 @@
+"""However the bytes are split, and whenever the reader is killed, the records are those of an uninterrupted reading."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from verlwatch.core.lines import Reader
+from verlwatch.core.types import Record
+
+LIMIT = 600
+FULL = "step:{n} - actor/entropy:0.25{n} - actor/lr:np.float64(1e-06) - timing_s/gen:41.25{n} - timing_s/step:77.5"
+ROUNDED = "step:{n} - actor/entropy:0.251 - timing_s/gen:41.250 - timing_s/adv:0.000 - a/b:1.500 - timing_s/step:77.700"
+WRITERS = ("", "(TaskRunner pid=1) ", "\x1b[36m(TaskRunner pid=2, ip=10.0.0.7)\x1b[0m ", "(WorkerDict pid=3) ")
+BAR = "\rTraining Progress:  33%|███▎      | 1/3 [00:00<00:00,  2.50it/s]"
+
+
+def lines(rnd: random.Random, *, rests: bool) -> Iterator[str | bytes]:
+    """Lines of every sort, without newline; ``rests``: some cut lines find their end."""
+    for n in range(rnd.randint(5, 60)):
+        writer = rnd.choice(WRITERS)
+        line = rnd.choice((FULL, ROUNDED)).format(n=n)
+        at = rnd.randint(9, len(line) - 1)
+        match rnd.randrange(11):
+            case 0 | 1:
+                yield writer + line
+            case 2 | 3:
+                yield writer + line[:at]
+                yield from (rnd.choice(WRITERS) + rnd.choice(("noise", "", BAR)) for _ in range(rnd.randint(0, 3)))
+                if rests:
+                    yield writer + line[at:]
+            case 4:
+                yield writer + BAR + rnd.choice(("", line, BAR))
+            case 5:
+                yield from (b"\xff\x00" * rnd.randint(0, 20) for _ in range(rnd.randint(0, 70)))
+            case 6:
+                yield writer + line + "x" * rnd.randint(0, 2 * LIMIT)
+            case 7:
+                yield f'{{"step":{n},"data":{{"timing_s/gen":1.5}}}}'
+            case 8:
+                yield writer + rnd.choice(("Total training steps: 40", "Training from scratch", "step:7", "", "5"))
+            case 9:
+                yield "y" * rnd.choice((LIMIT - 1, LIMIT, LIMIT + 1, 70_000))
+            case _:
+                yield from (["noise"] * rnd.randint(0, 70))
+
+
+def log(seed: int, *, rests: bool) -> bytes:
+    rnd = random.Random(seed)
+    whole = b"\n".join(line.encode() if isinstance(line, str) else line for line in lines(rnd, rests=rests))
+    return whole + rnd.choice((b"", b"\n"))
+
+
+@dataclass(slots=True)
+class Watcher:
+    """What a daemon does: feeds, commits records with the cursor, dies, and resumes from the last commit."""
+
+    data: bytes
+    rnd: random.Random
+    deaths: float
+    ticks: bool
+    records: list[Record] = field(default_factory=list)
+    cursor: tuple[int, int, bytes] = (0, 0, b"")
+    now: float = 0.0
+
+    def run(self) -> list[Record]:
+        reader = self.resumed()
+        while reader.offset < len(self.data):
+            self.now += self.rnd.choice((0.0, 0.1, 3.0)) if self.ticks else 0.0
+            size = self.rnd.choice((1, 40, 200, 3000, 20_000))
+            before = reader.offset
+            got = reader.feed(self.data[before : before + size], self.now)
+            assert all(record.origin.end > before for record in got)
+            reader = self.committed(reader, got)
+            if self.ticks and (wanted := reader.deadline()) is not None and wanted <= self.now:
+                reader = self.committed(reader, reader.tick(self.now))
+        self.take(reader.finish(self.now))
+        return self.records
+
+    def committed(self, reader: Reader, got: list[Record]) -> Reader:
+        if self.rnd.random() < self.deaths:
+            return self.resumed()
+        self.take(got)
+        reread_from, applied_to, _ = self.cursor
+        assert reader.reread_from >= reread_from
+        assert reader.offset - reader.reread_from < (1 << 16) + 64 * LIMIT + 10_000
+        self.cursor = (reader.reread_from, max(applied_to, reader.offset), reader.mark)
+        return self.resumed() if self.rnd.random() < self.deaths else reader
+
+    def take(self, got: list[Record]) -> None:
+        ends = [record.origin.end for record in got]
+        assert ends == sorted(ends)
+        self.records += [record for record in got if record.origin.end > self.cursor[1]]
+
+    def resumed(self) -> Reader:
+        offset, applied_to, mark = self.cursor
+        assert mark == self.data[max(0, offset - 64) : offset]
+        return Reader("run.log", offset=offset, mark=mark, line_limit=LIMIT, applied_to=applied_to)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_records_do_not_depend_on_pieces_or_deaths(
+    seed: int, read: Callable[..., list[Record]], plain: Callable[[Record], dict[str, Any]]
+) -> None:
+    data = log(seed, rests=True)
+    whole = [(record.origin.end, plain(record)) for record in read(data, line_limit=LIMIT)]
+    for deaths in (0.0, 0.02, 0.1):
+        records = Watcher(data, random.Random(seed), deaths, ticks=False).run()
+        assert [(record.origin.end, plain(record)) for record in records] == whole
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_time_loses_and_doubles_nothing(
+    seed: int, read: Callable[..., list[Record]], plain: Callable[[Record], dict[str, Any]]
+) -> None:
+    """Lines whose end never comes are told once, whether time or bytes close them."""
+    data = log(seed, rests=False)
+    whole = Counter(repr(plain(record)) for record in read(data, line_limit=LIMIT))
+    for deaths in (0.0, 0.02, 0.1):
+        records = Watcher(data, random.Random(seed), deaths, ticks=True).run()
+        assert Counter(repr(plain(record)) for record in records) == whole
+
+
+def test_the_made_up_logs_hold_what_they_should(read: Callable[..., list[Record]]) -> None:
+    kinds = Counter(r.origin.kind for seed in range(60) for r in read(log(seed, rests=True), line_limit=LIMIT))
+    assert kinds.keys() >= {"step_metrics", "file_logger", "progress", "plan", "resume"}
+    assert min(kinds[kind] for kind in ("step_metrics", "file_logger", "progress", "plan", "resume")) > 10

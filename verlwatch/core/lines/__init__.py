@@ -1,0 +1,12 @@
+"""Bytes of a log -> records.
+
+One file for each kind of line that is read: `ls` of this folder is the list, and KINDS its order.  Feed a Reader with
+the bytes of one source as they come, in pieces of any size; the records do not depend on where the pieces end.
+"""
+
+from verlwatch.core.lines._counts import Counts
+from verlwatch.core.lines._kinds import KINDS
+from verlwatch.core.lines._line import Fact, Kind, Line, Numbers
+from verlwatch.core.lines._reader import Reader
+
+__all__ = ["KINDS", "Counts", "Fact", "Kind", "Line", "Numbers", "Reader"]

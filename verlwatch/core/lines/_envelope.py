@@ -1,0 +1,99 @@
+r"""The envelope: what Ray, log shippers and terminals put around a message.
+
+    [2025-07-31T08:28:47.9Z ]{ESC}[36m(TaskRunner pid=9263[, ip=10.0.0.7]){ESC}[0m [INFO:2026-01-02 03:04:05,678:]text
+        [{ESC}[32m [repeated 3x across cluster][ (Ray deduplicates logs ...)]{ESC}[0m]
+
+Source: Ray ``_private/worker.py:print_worker_logs`` and ``_private/ray_logging``; ``verl/utils/logging_utils.py``.
+Writers do not wait for each other, so one physical line may hold several messages: the prefix of another writer glued
+behind a broken one, updates of a progress bar separated by ``\r``, or text right behind a bar.
+
+Looking for one character costs next to nothing and tells most lines; only then are patterns tried.
+"""
+
+from __future__ import annotations
+
+import re
+
+from verlwatch.core.lines._line import Line
+from verlwatch.core.types import NOBODY, Writer
+
+WANDB_LIMIT = 4096
+"""wandb's output.log cuts lines at this many characters: a line of exactly that length has lost its end."""
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[@-~]")
+_ANSI_IN_CARETS = re.compile(r"\^\[\[[0-9;?]*[@-~]")  # as less and vim show ESC, and as people paste it
+_SHIPPED_AT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,20}(?:Z|[+-][0-9]{2}:?[0-9]{2}) ")
+_PREFIX = re.compile(r"\((\w+) pid=([0-9]{1,10})(?:, ip=([^)\s]{1,64}))?\) ?")
+_LEVEL = re.compile(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8},[0-9]{3}:")
+_REPEATED = re.compile(r" \[repeated ([0-9]{1,9})x across cluster\]")
+_BAR = re.compile(r"%\|[^|]{0,1000}\|[^\[\]|]{0,100}\[[^\]]{0,200}\]")  # tqdm, from its percent sign on
+_BAR_TITLE = re.compile(r"(?:[A-Za-z][\w ()-]*: *)?[0-9]{1,3}$")
+_BAR_TITLE_LENGTH = 40
+
+
+def messages(text: str, *, cut: bool | None = None) -> list[Line]:
+    """The messages of one physical line, in order; ``cut`` says whether the physical line is known to miss its end."""
+    if len(text) == WANDB_LIMIT:
+        cut = True
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    if "^" in text:
+        text = _ANSI_IN_CARETS.sub("", text)
+    if text.startswith("20") and (shipped := _SHIPPED_AT.match(text)):
+        text = text[shipped.end() :]
+    if "\r" not in text:
+        return _segments(text, NOBODY, cut)
+    lines: list[Line] = []
+    *broken, last = text.rstrip("\r").split("\r")
+    for part in filter(None, broken):
+        lines += _segments(part, lines[-1].writer if lines else NOBODY, cut=True)
+    lines += _segments(last, lines[-1].writer if lines else NOBODY, cut)
+    return [line for line in lines if line.text]
+
+
+def _segments(part: str, writer: Writer, cut: bool | None) -> list[Line]:
+    """Splits at the prefixes of writers; a part without one belongs to the writer of the part before."""
+    prefixes = _prefixes(part) if "=" in part else []
+    ends = [*(prefix.start() for prefix in prefixes[1:]), len(part)]
+    lines: list[Line] = []
+    if not prefixes or prefixes[0].start():
+        begin = prefixes[0].start() if prefixes else len(part)
+        lines = _unwrapped(part[:begin], writer, True if prefixes else cut)
+    for prefix, end in zip(prefixes, ends, strict=False):
+        name, pid, ip = prefix.groups()
+        lines += _unwrapped(
+            part[prefix.end() : end], Writer(name, int(pid), ip or ""), cut if end == len(part) else True
+        )
+    return lines
+
+
+def _prefixes(part: str) -> list[re.Match[str]]:
+    """Complete prefixes: at the start, or glued to what another writer left unfinished.  Quoted ones follow a space."""
+    first = _PREFIX.match(part)
+    if first and "=" not in part[first.end() :]:
+        return [first]
+    return [prefix for prefix in _PREFIX.finditer(part) if not part[: prefix.start()][-1:].isspace()]
+
+
+def _unwrapped(message: str, writer: Writer, cut: bool | None) -> list[Line]:
+    """Takes log level and dedup suffix off, and splits at progress bars."""
+    if len(message) == WANDB_LIMIT:
+        cut = True
+    repeated = 0
+    if "[" in message and (suffix := _REPEATED.search(message)):
+        repeated = int(suffix[1])
+        message = message[: suffix.start()]
+    if level := _LEVEL.match(message):
+        message = message[level.end() :]
+    if "%" not in message:
+        return [Line(message, writer, cut, repeated)]
+    lines: list[Line] = []
+    at = 0
+    for bar in _BAR.finditer(message):
+        title = _BAR_TITLE.search(message, max(at, bar.start() - _BAR_TITLE_LENGTH), bar.start())
+        begin = title.start() if title else bar.start()
+        lines.append(Line(message[at:begin], writer, cut=True, repeated=repeated))
+        lines.append(Line(message[begin : bar.end()], writer, cut=False, repeated=repeated, is_bar=True))
+        at = bar.end()
+    lines.append(Line(message[at:], writer, cut, repeated))
+    return [line for line in lines if line.text]

@@ -1,0 +1,179 @@
+"""Bytes of one source -> records.
+
+Positions.  ``offset`` counts the bytes taken.  A record's ``origin.end`` is the position at which it was certain: just
+behind the newline of its line; for a step line that waited for its end, behind the line that settled it; for a line
+over the limit, behind its first byte too many; and where no byte settled it (time, end of input) one behind ``offset``,
+because it comes after everything read so far.  Ends never decrease, and whatever is still to come ends behind
+``offset``.
+
+Restart.  A new Reader at ``reread_from``, with the ``mark`` of that moment, gives the same records again: those that
+end at or before the ``offset`` of that moment (``applied_to``) are known already, the others are new.  This holds
+because what waits depends on the bytes alone, except that time may close it, and
+
+* time closes the oldest first, so nothing that it has closed is reread;
+* time closes nothing before ``applied_to`` is reached again, where its record would be taken for a known one.
+
+A ``mark`` that does not end in a newline lies inside a line over the limit, the rest of which is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from verlwatch.core.lines._counts import Counts
+from verlwatch.core.lines._kinds import KINDS
+from verlwatch.core.lines._line import Kind
+from verlwatch.core.lines._reading import OPEN_S, Place, Reading, is_utf8
+from verlwatch.core.lines._search import candidates, literals
+from verlwatch.core.types import Record
+
+_MARK = 64
+
+
+class Reader:
+    """Reads one generation of one source, from ``offset`` on; the records do not depend on how the bytes are split.
+
+    ``mark`` is up to 64 bytes before ``offset``, as an earlier Reader left them; ``applied_to`` the position up to
+    which its records are known already.  Of a line longer than ``line_limit`` bytes only that much is read.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        generation: int = 0,
+        offset: int = 0,
+        mark: bytes = b"",
+        *,
+        line_limit: int = 1 << 20,
+        kinds: Sequence[Kind] = KINDS,
+        applied_to: int = 0,
+    ) -> None:
+        self.source = source
+        self.generation = generation
+        self.offset = offset
+        self.counts = Counts()
+        self._reading = Reading(source, generation, kinds, self.counts)
+        self._literals = literals(kinds)
+        self._limit = line_limit
+        self._applied_to = applied_to
+        self._start = offset  # first byte of the line that is not yet whole
+        self._before = mark[-_MARK:]  # the bytes before it
+        self._half = bytearray()  # what there is of it
+        self._skipping = bool(mark) and not mark.endswith(b"\n")  # the line is over the limit
+
+    @property
+    def reread_from(self) -> int:
+        """The first byte of the oldest line that is not yet whole, or not certain to be."""
+        oldest = self._reading.oldest
+        return oldest.place.start if oldest else self._start
+
+    @property
+    def mark(self) -> bytes:
+        """The up to 64 bytes before `reread_from`."""
+        oldest = self._reading.oldest
+        return oldest.place.mark if oldest else self._before
+
+    def feed(self, data: bytes, now: float) -> list[Record]:
+        """Takes the bytes that follow `offset`; gives the records they settle, in the order of their ends."""
+        self.offset += len(data)
+        self.counts.nul += data.count(b"\0") if b"\0" in data else 0
+        if self._skipping:
+            data = self._skip(data)
+        records: list[Record] = []
+        whole = data.rfind(b"\n") + 1
+        if whole:
+            block = bytes(self._half) + data[:whole] if self._half else data[:whole]
+            self._half.clear()
+            records = self._whole_lines(block, now)
+        self._half += data[whole:]
+        if len(self._half) > self._limit:
+            records += self._overlong(bytes(self._half), now)
+            self._half.clear()
+            self._skipping = True
+        return records
+
+    def tick(self, now: float) -> list[Record]:
+        """Closes the lines that have waited long enough for their end."""
+        due = self.deadline()
+        return self._reading.close_due(now, self.offset + 1) if due is not None and due <= now else []
+
+    def deadline(self) -> float | None:
+        """When `tick` is wanted; None while nothing waits."""
+        oldest = self._reading.oldest
+        return oldest.since + OPEN_S if oldest and self.offset >= self._applied_to else None
+
+    def finish(self, now: float) -> list[Record]:
+        """The source ends here: reads its last line even without a newline, and closes whatever waits."""
+        records: list[Record] = []
+        end = self.offset + 1
+        if self._half:
+            records = self._reading.line(bytes(self._half), Place(self._start, end, self._before), now, cut=True)
+            self._pass(bytes(self._half))
+            self._half.clear()
+        return records + self._reading.close_all(end)
+
+    def _whole_lines(self, block: bytes, now: float) -> list[Record]:
+        """Lines that end in a newline; splits at those over the limit, of which there are none as a rule."""
+        self.counts.lines += block.count(b"\n")
+        records: list[Record] = []
+        at = 0
+        while at < len(block):
+            end = block.rfind(b"\n", at, at + self._limit + 1) + 1
+            if end:
+                records += self._lines(block[at:end], now)
+            else:
+                end = block.index(b"\n", at) + 1
+                records += self._overlong(block[at:end], now)
+            at = end
+        return records
+
+    def _lines(self, block: bytes, now: float) -> list[Record]:
+        """Reads the lines that hold a needle; while one waits for its end, every line, for any may be that end."""
+        records: list[Record] = []
+        spans = candidates(block, self._literals)
+        at = 0
+        while at < len(block):
+            if self._reading.oldest:
+                start, end = at, block.index(b"\n", at)
+            else:
+                start, end = next((span for span in spans if span[0] >= at), (len(block), len(block)))
+                self._count_undecodable(block[at:start])
+                if start == end:
+                    break
+            mark = (self._before + block[max(0, start - _MARK) : start])[-_MARK:]
+            place = Place(self._start + start, self._start + end + 1, mark)
+            records += self._reading.line(block[start:end], place, now)
+            at = end + 1
+        self._pass(block)
+        return records
+
+    def _overlong(self, data: bytes, now: float) -> list[Record]:
+        """Reads the first part of a line over the limit, as soon as it is known to be one."""
+        self.counts.cut_lines += 1
+        place = Place(self._start, self._start + self._limit + 1, self._before)
+        records = self._reading.line(data[: self._limit], place, now, cut=True)
+        self._pass(data)
+        return records
+
+    def _skip(self, data: bytes) -> bytes:
+        """Drops the rest of a line over the limit; what is left begins with a line."""
+        end = data.find(b"\n") + 1
+        self._pass(data[:end] if end else data)
+        if not end:
+            return b""
+        self._skipping = False
+        self.counts.lines += 1
+        return data[end:]
+
+    def _pass(self, data: bytes) -> None:
+        self._start += len(data)
+        self._before = (self._before + data[-_MARK:])[-_MARK:]
+
+    def _count_undecodable(self, lines: bytes) -> None:
+        """Lines that nobody reads are decoded only to be counted, and only where they are not ASCII."""
+        if lines.isascii():
+            return
+        try:
+            lines.decode()
+        except UnicodeDecodeError:
+            self.counts.undecodable += sum(not is_utf8(line) for line in lines.split(b"\n"))

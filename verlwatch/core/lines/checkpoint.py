@@ -1,0 +1,27 @@
+"""A checkpoint is about to be saved: ``local_global_step_folder: checkpoints/x/global_step_50``.
+
+Source: verl ``RayPPOTrainer._save_checkpoint`` (since 0.3).  The trainer prints nothing when it is done: how long it
+took is in the step line (``timing_s/save_checkpoint``).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from verlwatch.core.lines._line import Fact, Line
+
+NAME: Final = "checkpoint"
+NEEDLES: Final = (b"local_global_step_folder: ",)
+
+_HEAD = NEEDLES[0].decode()
+_STEP = re.compile(r"global_step_([0-9]{1,18})/?$")
+
+
+def parse(line: Line) -> Fact | None:
+    """The ``folder``, and the ``step`` where its name tells."""
+    if line.cut or line.from_rollout or not line.text.startswith(_HEAD):
+        return None
+    folder = line.text[len(_HEAD) :].strip()
+    step = _STEP.search(folder)
+    return Fact("checkpoint", {"folder": folder, **({"step": int(step[1])} if step else {})}) if folder else None

@@ -1,0 +1,43 @@
+"""The JSONL file logger: ``{"step": 12, "data": {"timing_s/gen": 41.2, ...}}``, the best source there is.
+
+Source: verl ``utils/tracking.py:FileLogger`` (since 0.6.0).  Up to 0.7.0 written by the standard library's json, with
+``NaN`` and ``Infinity`` as literals; since 0.7.1 by orjson, with null for both.  null is unknown and left out.  A cut
+line is no JSON and says nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import orjson
+
+from verlwatch.core.lines._line import Line, Numbers
+
+NAME: Final = "file_logger"
+NEEDLES: Final = (b'{"step":',)
+
+_STEPS = 10**18
+
+
+def parse(line: Line) -> Numbers | None:
+    """Step and values; what is neither number nor truth value is left out."""
+    if line.writer.pid or not line.text.startswith('{"step":'):
+        return None
+    match _decoded(line.text):
+        case {"step": int() | float() as step, "data": dict() as data} if 0 <= step < _STEPS and step == step // 1:
+            values = {key: float(value) for key, value in data.items() if isinstance(value, (int, float))}
+            return Numbers(int(step), values)
+    return None
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        if "NaN" not in text and "Infinity" not in text:
+            return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,31 @@
+"""A training process that begins: from scratch, or from a checkpoint.
+
+Source: verl ``RayPPOTrainer._load_checkpoint``.  A resume prints three of these lines, each an event of its own:
+``Load from checkpoint folder: DIR``, ``Setting global step to N``, ``Resuming from DIR``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from verlwatch.core.lines._line import Fact, Line
+
+NAME: Final = "resume"
+NEEDLES: Final = (b"Setting global step to ", b"global_step_", b"Training from scratch")
+
+_STEP = re.compile(r"Setting global step to ([0-9]{1,18})$")
+_FOLDER = re.compile(r"(?:Load from checkpoint folder: |Resuming from )(\S.*global_step_([0-9]{1,18})/?)$")
+
+
+def parse(line: Line) -> Fact | None:
+    """``from`` (``scratch`` or ``checkpoint``), and the ``step`` and ``folder`` that the line names."""
+    if line.cut or line.from_rollout:
+        return None
+    if line.text.rstrip() == "Training from scratch":
+        return Fact("resume", {"from": "scratch"})
+    if step := _STEP.match(line.text):
+        return Fact("resume", {"from": "checkpoint", "step": int(step[1])})
+    if folder := _FOLDER.match(line.text):
+        return Fact("resume", {"from": "checkpoint", "step": int(folder[2]), "folder": folder[1]})
+    return None

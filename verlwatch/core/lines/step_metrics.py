@@ -1,0 +1,155 @@
+"""The console's step line: ``step:7 - actor/entropy:0.2 - ... - timing_s/step:77.7``, every number of one step.
+
+Source: verl ``utils/logger/aggregate_logger.py:concat_dict_to_str``, printed by the trainer process.  A value is
+``.3f`` up to 0.4.1 (``1.000``, ``-0.000``) and ``pprint`` text since 0.5 (``41.25``, ``1e-06``, ``True``), with numpy 2
+also ``np.float64(41.25)``; ``nan`` and ``inf`` occur in all.  Keys hold no colon in verl itself but may in user code.
+
+A line may have lost its end: Ray publishes what a process has flushed so far as a line of its own, other tools cut at
+a length.  A number whose last digits are missing looks like a number, so the last value counts only where the line
+shows that it goes on behind it, or that it is a whole training line (``timing_s/step``, in 0.1 ``timing/...``), or
+that it is no training line (validation alone).  The rest of a cut line is the next fitting message of its writer.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Final
+
+import orjson
+
+from verlwatch.core.lines._line import Line, Numbers
+
+NAME: Final = "step_metrics"
+NEEDLES: Final = (b"step:",)
+
+_NUMBER = r"[-+]?(?:nan|inf|True|False|[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
+_VALUE = re.compile(rf"\s*(?:np\.\w+\(({_NUMBER})\)|({_NUMBER}))\s*")
+_HEAD = re.compile(r"step:([0-9]{1,18})(?: - (?=[^\s:]+:\S)|$)")
+_HEAD_CUT_SHORT = re.compile(r"step:([0-9]{1,18})(?: -?| - [^\s:]*:?)$")
+_ITEM_CUT_SHORT = re.compile(r"[^\s:]*(?::\S*)?")
+
+_NO_NUMBERS = ("nan", "inf")
+_DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
+_WRAPPERS = ("np.float64(", "np.float32(", "np.int64(", "np.int32(")
+_TRAINING = ("actor/", "critic/", "response_length/", "global_seqlen/", "timing_s/")
+_WHOLE = ("timing_s/step:", "timing/")
+_DIALECT_MIN = 4  # so many values with three decimals each are no coincidence: the release prints .3f
+
+
+def parse(line: Line) -> Numbers | None:
+    """Step and values; a value that is cut or is no number is left out."""
+    text = line.text
+    if not text.startswith("step:") or line.from_rollout:
+        return None
+    head = _HEAD.match(text)
+    if head is None:
+        short = _HEAD_CUT_SHORT.match(text) if not line.cut else None
+        return Numbers(int(short[1]), {}, is_rest=partial(_is_rest, text)) if short else None
+    items = text[head.end() :]
+    if not items:
+        return Numbers(int(head[1]), {}, is_rest=None if line.cut is False else partial(_is_rest, text))
+    if "/" not in items:
+        return None  # every key set of verl has a group; a sentence has not
+    before, _, last = items.rpartition(" - ")
+    if _is_broken(last, before) or (_is_suspect(items) if line.cut is None else line.cut):
+        return Numbers(int(head[1]), _values(before), _decimals(before), partial(_is_rest, text))
+    return Numbers(int(head[1]), _values(items), _decimals(items))
+
+
+def _is_suspect(items: str) -> bool:
+    """Whether a training line does not show what every whole one shows."""
+    return not any(mark in items for mark in _WHOLE) and any(group in items for group in _TRAINING)
+
+
+def _is_broken(last: str, before: str) -> bool:
+    """Whether the last item can be seen to miss its end: no KEY:VALUE, or less than three decimals after ``.3f``."""
+    key, _, value = last.rpartition(":")
+    if not key or not _VALUE.fullmatch(value):
+        return True
+    if _has_three_decimals(value) or value.endswith(_NO_NUMBERS):
+        return False
+    return _decimals(before) is not None and before.count(" - ") >= _DIALECT_MIN - 1
+
+
+def _is_rest(text: str, message: str) -> bool:
+    """Whether ``message`` continues ``text``: both written as one, every item from the seam on is KEY:VALUE.
+
+    The message must bring a whole item of its own.  Without one it is taken only where the item at the seam is broken
+    for certain: otherwise any number printed by itself would lengthen a whole value.
+    """
+    joined = text + message
+    head = _HEAD.match(joined)
+    if head is None:
+        return False
+    seam = max(head.end(), text.rfind(" - ") + 3)
+    *whole, last = joined[seam:].split(" - ")
+    if not whole:
+        return _is_plain_item(last) and not _is_plain_item(text[seam:])
+    if _is_plain_item(last):
+        whole.append(last)
+    elif not _ITEM_CUT_SHORT.fullmatch(last):
+        return False
+    return all(map(_is_plain_item, whole)) and any("/" in item for item in whole[1:])
+
+
+def _is_plain_item(item: str) -> bool:
+    key, _, value = item.rpartition(":")
+    return bool(key) and not any(map(str.isspace, item)) and bool(_VALUE.fullmatch(value))
+
+
+def _decimals(items: str) -> int | None:
+    """3 where every number has exactly three decimals, as ``.3f`` prints them."""
+    first = items.partition(" - ")[0]
+    if not _has_three_decimals(first) and not first.endswith(_NO_NUMBERS):
+        return None  # the usual case, told by one item
+    shape = items.encode().translate(_DIGITS_TO_ZERO) + b" - "
+    rounded = shape.count(b".000 - ")
+    others = shape.count(b" - ") - rounded
+    return 3 if rounded and (not others or others == shape.count(b"nan - ") + shape.count(b"inf - ")) else None
+
+
+def _has_three_decimals(item: str) -> bool:
+    return item[-4:-3] == "." and item[-3:].isdigit()
+
+
+def _values(items: str) -> dict[str, float]:
+    """Every readable value under its key."""
+    if not items:
+        return {}
+    plain = _unwrapped(items) if "(" in items else items
+    if '"' in plain or "\\" in plain or "(" in plain:
+        return _values_one_by_one(items)
+    try:
+        # One pass in C over the whole line; whatever JSON does not take (nan, a colon in a key) goes the slow way.
+        values: dict[str, float] = orjson.loads('{"' + plain.replace(":", '":').replace(" - ", ',"') + "}")
+        types = set(map(type, values.values()))
+        if types == {float}:
+            return values
+        if types <= {float, int}:
+            return {key: float(value) for key, value in values.items()}
+    except orjson.JSONDecodeError:
+        pass
+    return _values_one_by_one(items)
+
+
+def _unwrapped(items: str) -> str:
+    """``np.float64(0.1)`` -> ``0.1`` for every item; as it was where parentheses do not match."""
+    plain = items
+    opened = 0
+    for wrapper in _WRAPPERS:
+        before, plain = len(plain), plain.replace(wrapper, "")
+        opened += (before - len(plain)) // len(wrapper)
+    before, plain = len(plain), plain.replace(") - ", " - ").removesuffix(")")
+    return plain if opened == before - len(plain) else items
+
+
+def _values_one_by_one(items: str) -> dict[str, float]:
+    values: dict[str, float] = {}
+    for item in items.split(" - "):
+        key, _, text = item.rpartition(":")
+        match = _VALUE.fullmatch(text)
+        if key and match:
+            number = match[1] or match[2]
+            values[key] = float({"True": "1", "False": "0"}.get(number, number))
+    return values
