@@ -12,10 +12,13 @@ help:
 	@echo 'make bench  all benchmarks, one table each'
 	@echo 'make clean  remove the virtual environment and caches'
 
+$(VENV)/.installed: pyproject.toml .ci/setup
+	@.ci/setup
+
 $(VENV)/.dev: pyproject.toml .ci/setup
 	@.ci/setup dev
 
-demo: $(VENV)/.dev
+demo: $(VENV)/.installed
 	@$(BIN)/verlwatch demo
 
 lint: $(VENV)/.dev

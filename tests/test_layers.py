@@ -37,7 +37,7 @@ PURE = frozenset(sys.stdlib_module_names) - {
     "asyncio", "http", "io", "logging", "multiprocessing", "os", "pathlib", "random", "select", "selectors", "socket",
     "sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "urllib",
 } | {"orjson", "stringzilla", "verlwatch", "_typeshed"}  # fmt: skip
-AWAITED_BY_AIOHTTP = {"verlwatch.shell.notifiers._http._refuse_redirect"}
+AWAITED_BY_AIOHTTP = {"verlwatch.shell.notifiers._http._refuse_redirect", "verlwatch.shell.http.server.answer"}
 PATHS_AS_VALUES = {"verlwatch.core.engine": {"pathlib"}}  # PurePath names a run after its file; it opens nothing
 
 

@@ -131,7 +131,7 @@ def test_what_this_user_may_not_read_or_write_is_told(
 ) -> None:
     (tmp_path / "locked").mkdir()
     # root may do everything whatever the modes say, so the answer of the kernel is given here.
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "access", lambda *_args, **_kwargs: False)
     assert found(config_file, f"{good}state_dir: locked/state\n", env) == [
         f"1:16: warning: runs[0].logs[0]: {tmp_path}/train.log is not readable by this user; give it read permission",
         f"3:12: state_dir: {tmp_path}/locked/state cannot be written by this user ({tmp_path}/locked); "

@@ -76,7 +76,7 @@ async def test_a_directory_that_cannot_be_written_is_refused_with_the_remedy(tmp
     state_dir = tmp_path / "state"
     state_dir.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "ro,size=64k", "tmpfs", str(state_dir)]
-    mounted = os.geteuid() == 0 and subprocess.run(mount, check=False).returncode == 0  # noqa: ASYNC221 - it is quick
+    mounted = os.geteuid() == 0 and subprocess.run(mount, check=False).returncode == 0
     if not mounted:
         if os.geteuid() == 0:
             pytest.skip("root may write anywhere, and mounting is not allowed here")
@@ -86,7 +86,7 @@ async def test_a_directory_that_cannot_be_written_is_refused_with_the_remedy(tmp
             await Store.open(state_dir)
     finally:
         if mounted:
-            subprocess.run(["umount", state_dir], check=True)  # noqa: ASYNC221 - it is quick
+            subprocess.run(["umount", state_dir], check=True)
 
 
 async def test_a_file_in_the_place_of_the_directory_is_an_error(tmp_path: Path) -> None:

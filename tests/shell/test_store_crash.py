@@ -42,7 +42,7 @@ async def highest(state_dir: Path) -> set[int]:
 
 
 async def test_after_each_of_twenty_kills_the_database_is_a_prefix_of_the_commits(tmp_path: Path) -> None:
-    delays = random.Random(7)  # noqa: S311 - no secret
+    delays = random.Random(7)
     committed = 0
     for _ in range(KILLS):
         confirmed = killed_after(delays.uniform(0, 0.08), tmp_path)

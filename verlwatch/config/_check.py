@@ -93,7 +93,11 @@ def _log(log: str) -> str | None:
         return f"{log} is a folder; name its files, for example {log}/*.log"
     if not stat.S_ISREG(mode):
         return f"{log} is no regular file and will not be read; name a file"
-    return None if os.access(log, os.R_OK) else f"{log} is not readable by this user; give it read permission"
+    return (
+        None
+        if os.access(log, os.R_OK, effective_ids=True)
+        else f"{log} is not readable by this user; give it read permission"
+    )
 
 
 def _absent(config: Config) -> Iterator[Finding]:
@@ -113,7 +117,7 @@ def _state(config: Config, env: Mapping[str, str]) -> Iterator[Finding]:
         existing = existing.parent
     if not existing.is_dir():
         yield ("state_dir",), f"{existing} is no folder; name one, or remove what is there", "error"
-    elif not os.access(existing, os.W_OK | os.X_OK):
+    elif not os.access(existing, os.W_OK | os.X_OK, effective_ids=True):
         remedy = "give it write permission, or set another state_dir"
         yield ("state_dir",), f"{folder} cannot be written by this user ({existing}); {remedy}", "error"
     elif network := network_file_system(folder):

@@ -37,12 +37,12 @@ def timings(values: Mapping[str, float]) -> dict[str, float]:
     return seconds
 
 
-def read(values: Mapping[str, float], version: str) -> StepFacts:
+def read(values: Mapping[str, float], version: str, seconds: dict[str, float] | None = None) -> StepFacts:
     """Facts of one step of a `release`, the interruptions taken out of STEP.
 
-    Throughput is the step's tokens over its seconds and GPUs: where STEP is printed, it adds nothing at equal work.
+    ``seconds`` are the `timings`, where the caller has them already.  Throughput is the step's tokens over its seconds and GPUs: where STEP is printed, it adds nothing at equal work.
     """
-    seconds = timings(values)
+    seconds = timings(values) if seconds is None else dict(seconds)
     if STEP in seconds:
         seconds[STEP] -= _interruptions(seconds, version)
     elif "perf/throughput" in values:

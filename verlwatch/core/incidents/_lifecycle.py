@@ -64,6 +64,8 @@ class OpenIncidents:
         self, diagnoses: Sequence[Diagnosis], endings: Mapping[str, Ending], moment: Moment
     ) -> tuple[Change, ...]:
         """Takes everything that holds at this step; ``endings`` says how the changes that ended just now ended."""
+        if not (diagnoses or self._open or self._absorbed):
+            return ()
         left = {d.subject: d for d in diagnoses}
         again = (moment.attempt, moment.step) <= self._counted
         self._counted = max(self._counted, (moment.attempt, moment.step))

@@ -75,14 +75,13 @@ class Reading:
         records: list[Record] = []
         if self._open:
             self._let_pass(place, records)
-        kinds = [kind for kind in self._kinds if any(needle in raw for needle in kind.NEEDLES)]
         try:
             text = raw.decode()
         except UnicodeDecodeError:
             self._counts.undecodable += 1
             text = raw.decode(errors="replace")
         for line in messages(text, cut=cut):
-            self._message(line, kinds, place, now, records)
+            self._message(line, raw, place, now, records)
         return records
 
     def close_due(self, now: float, end: int) -> list[Record]:
@@ -151,12 +150,15 @@ class Reading:
         if said is not None:
             records.append(self._record(waiting.kind, line, said, end))
 
-    def _parsed(self, line: Line, kinds: Sequence[Kind]) -> tuple[Kind, Numbers | Fact] | tuple[None, None]:
-        """The first of ``kinds`` that reads a message, and what it says."""
-        for kind in kinds:
-            said = self._guarded(kind, kind.parse, line)
-            if said is not None:
-                return kind, said
+    def _parsed(self, line: Line, raw: bytes) -> tuple[Kind, Numbers | Fact] | tuple[None, None]:
+        """The first kind that reads a message of the physical line ``raw``."""
+        for kind in self._kinds:
+            for needle in kind.NEEDLES:
+                if needle in raw:
+                    said = self._guarded(kind, kind.parse, line)
+                    if said is not None:
+                        return kind, said
+                    break
         return None, None
 
     def _guarded(self, kind: Kind, call: Callable[[_A], _R], argument: _A) -> _R | None:

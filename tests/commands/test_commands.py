@@ -1,0 +1,140 @@
+"""The command line as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from verlwatch import __version__
+from verlwatch.cli import COMMANDS, build_parser, main
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"verlwatch {__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_with_examples_or_a_promise(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([name.replace("_", "-"), "--help"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    assert "examples:" in text or name == "demo"
+
+
+def test_an_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        build_parser().parse_args(["rum"])
+    assert end.value.code == 2
+    assert "rum" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["replay", "report", "parse"])
+def test_files_that_cannot_be_read_are_all_named(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, str(tmp_path / "absent.log"), str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert "absent.log: no such file" in said
+    assert f"{tmp_path}: is a directory" in said
+
+
+def test_parse_prints_one_record_a_line_under_verls_own_keys(
+    recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["parse", "--json", str(recorded / "verl-0.3.0.post1.driver.log")]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    first = next(record for record in records if record.get("step") == 1)
+    assert first["kind"] == "step_metrics"
+    assert first["writer"] == {"name": "TaskRunner", "pid": 8785, "ip": ""}
+    assert first["values"]["timing_s/gen"] == 39.133
+    assert {"kind", "position", "writer", "attributes", "excerpt"} == set(
+        next(record for record in records if "attributes" in record)
+    )
+    assert [record["position"] for record in records] == sorted(record["position"] for record in records)
+
+
+def test_a_report_fits_the_screen_and_tells_each_change(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "--last", "12", str(recorded / "verl-0.4.1.debug.driver.log")]) == 0
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 100
+    assert "300 steps, 1 to 300 of 300" in text
+    assert "3 changes:" in text
+    assert "gen: phase_shift, onset step 200, told at step 202, closed at step 300: run ended" in text
+    assert "validation" in text
+    assert "per token" in text
+
+
+def test_a_report_of_a_log_without_steps_says_what_to_switch_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "empty.log"
+    log.write_text("nothing here\n")
+    assert main(["report", str(log)]) == 0
+    assert "trainer.logger" in capsys.readouterr().out
+
+
+def test_a_truncated_step_is_unknown_in_the_report_not_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "cut.log"
+    log.write_text(
+        "step:1 - actor/lr:0.000 - timing_s/gen:40.100 - timing_s/ref:5.100 - timing_s/step:60.000\n"
+        "step:2 - actor/lr:0.000 - timing_s/gen:41.200 - timing_s/ref:5.\n"
+    )
+    assert main(["report", str(log)]) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.strip().startswith("2 "))
+    assert row.split()[1:4] == ["-", "41.2", "-"]
+
+
+def test_check_reports_every_problem_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "verlwatch.yaml"
+    config.write_text("runs: [{logs: [a.log]}]\nhttp: {lisen: 1}\ndetection: {false_alarms: often}\n")
+    assert main(["check", "--config", str(config)]) == 2
+    said = capsys.readouterr().err
+    assert f"{config}:2:8: http.lisen" in said
+    assert f"{config}:3:" in said
+
+
+def test_run_starts_nothing_with_a_bad_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "verlwatch.yaml"
+    config.write_text("runs: [{logs: [a.log]}]\nruns: []\n")
+    assert main(["run", "--config", str(config), "--state-dir", str(tmp_path / "state")]) == 2
+    assert f"{config}:2:1" in capsys.readouterr().err
+    assert not (tmp_path / "state").exists()
+
+
+def test_run_without_anything_to_watch_says_what_to_give(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert main(["run"]) == 2
+    assert "--log" in capsys.readouterr().err
+
+
+def test_a_dry_run_prints_the_payload_and_needs_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test-notify", "--dry-run", "--slack-webhook-file", str(tmp_path / "not-there-yet")]) == 0
+    assert json.loads(capsys.readouterr().out)["blocks"]
+
+
+def test_an_unknown_receiver_is_named_beside_the_known_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test-notify", "nobody", "--webhook-url", "http://127.0.0.1:9/hook"]) == 2
+    said = capsys.readouterr().err
+    assert "nobody" in said
+    assert "webhook" in said
+
+
+def test_a_receiver_that_does_not_answer_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test-notify", "--webhook-url", "http://127.0.0.1:9/hook"]) == 1
+    assert "not delivered" in capsys.readouterr().err
+
+
+def test_status_of_no_daemon_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--url", "http://127.0.0.1:9/"]) == 1
+    assert "is the daemon running" in capsys.readouterr().err

@@ -1,0 +1,241 @@
+"""The only wiring: a configuration becomes objects, and one TaskGroup runs them until the service is told to stop.
+
+    tail ══ inbox ══ judge ══ outbox ══ deliver
+                       │
+                     store        http, reload, watchdog beside them
+
+Shutdown is the end of a stream: SIGTERM stops the reading, the judge empties the inbox and commits, delivery has its
+grace, and what is left stays in the outbox for the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import aiohttp
+import structlog
+
+from verlwatch import config as configuration
+from verlwatch.config import Config, ConfigError
+from verlwatch.core.engine import RECALL, Engine
+from verlwatch.core.types import Outcome
+from verlwatch.fields import Secret, SecretError, read_secret
+from verlwatch.shell import logs, systemd
+from verlwatch.shell.clock import Clock, SystemClock
+from verlwatch.shell.deliver import Deliver
+from verlwatch.shell.http import server as http
+from verlwatch.shell.inbox import Inbox
+from verlwatch.shell.judge import Judge
+from verlwatch.shell.notifiers import build, open_session
+from verlwatch.shell.overview import Overview
+from verlwatch.shell.store import StateDirError, Store, StoreUnavailable
+from verlwatch.shell.tail import Tail
+from verlwatch.status import ConfigStatus
+
+REFRESH_S = 1.0
+PRUNE_S = 600.0
+HANDOVER_S = 2.0
+"""At a reload, how long the old receivers may finish what they are sending."""
+
+log = structlog.get_logger(__name__)
+
+
+class StartError(Exception):
+    """The watcher cannot start; the text says why and what to do."""
+
+
+class App:
+    """A running watcher.  ``reread`` reads the configuration anew for a reload; it raises ConfigError."""
+
+    def __init__(self, config: Config, path: str | None, reread: Callable[[], Config], *, port_chosen: bool) -> None:
+        self.config = config
+        self._path = path
+        self._reread = reread
+        self._port_chosen = port_chosen
+        self._clock: Clock = SystemClock()
+        self._stop_wanted = asyncio.Event()
+        self._reload_wanted = asyncio.Event()
+
+    async def run(self) -> None:
+        """Runs until SIGTERM or SIGINT.
+
+        Raises:
+            StartError: it cannot start.
+        """
+        try:
+            logs.configure(self.config.logging.level, self.config.logging.format, _secrets(self.config))
+            self._store = await Store.open(configuration.state_dir(self.config))
+        except (ConfigError, SecretError, StateDirError) as error:
+            raise StartError(str(error)) from error
+        try:
+            async with open_session() as session:
+                await self._build(session)
+                await self._serve(session)
+        finally:
+            await self._store.close()
+        log.info("stopped")
+
+    async def _build(self, session: aiohttp.ClientSession) -> None:
+        config, clock = self.config, self._clock
+        if self._store.set_aside is not None:
+            log.warning("the database was damaged and a new one begun", set_aside=str(self._store.set_aside))
+        engine = self._engine = Engine(configuration.settings(config))
+        engine.restore(await self._store.load(RECALL, prefix="timing"))
+        inbox = Inbox()
+        self._tail = Tail(
+            _patterns(config),
+            inbox,
+            engine.cursors,
+            poll_s=config.reading.poll_interval,
+            max_files=config.reading.max_files,
+            clock=clock,
+        )
+        self._judge = Judge(engine, self._store, inbox, clock, self._committed)
+        self._overview = Overview(
+            self._judge, self._tail, self._store, ConfigStatus(path=self._path, loaded_at=clock.now()), clock.now
+        )
+        self._set_up_delivery(config, session)
+
+    def _set_up_delivery(self, config: Config, session: aiohttp.ClientSession) -> None:
+        try:
+            notifiers = {receiver.name: build(receiver, session) for receiver in config.receivers}
+        except SecretError as error:
+            raise StartError(str(error)) from error
+        self._deliver = Deliver(self._store, notifiers, self._clock, max_backoff_s=config.delivery.max_backoff)
+        self._overview.deliver = self._deliver
+
+    async def _serve(self, session: aiohttp.ClientSession) -> None:
+        server = await self._listen()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                judging = tasks.create_task(self._judge.run())
+                tasks.create_task(self._tail.run())
+                await self._start_delivery(tasks)
+                beside = [
+                    tasks.create_task(self._refresh()),
+                    tasks.create_task(self._prune()),
+                    tasks.create_task(self._watchdog()),
+                    tasks.create_task(self._reloads(tasks, session)),
+                ]
+                self._on_signals()
+                systemd.notify("READY=1", f"STATUS=watching {len(self.config.runs)} runs")
+                log.info("watching", runs=len(self.config.runs), receivers=len(self.config.receivers))
+                await self._stop_wanted.wait()
+                await self._drain(judging)
+                for task in beside:
+                    task.cancel()
+        finally:
+            if server is not None:
+                await server.stop()
+
+    async def _start_delivery(self, tasks: asyncio.TaskGroup) -> None:
+        await self._store.drop_receivers({receiver.name for receiver in self.config.receivers}, self._clock.now())
+        for loop in self._deliver.loops():
+            tasks.create_task(loop)
+
+    async def _drain(self, judging: asyncio.Task[None]) -> None:
+        """Empties the flow from its beginning to its end, each part within the grace."""
+        systemd.notify("STOPPING=1")
+        log.info("stopping")
+        grace = self.config.delivery.grace
+        self._tail.stop()
+        done, _ = await asyncio.wait({judging}, timeout=max(1.0, grace))
+        if not done:
+            log.warning("stopped before everything read was judged; it is read again at the next start")
+            judging.cancel()
+        await self._deliver.drain(grace)
+
+    async def _listen(self) -> http.Server | None:
+        settings = self.config.http
+        if settings.listen is None:
+            return None
+        try:
+            server = await http.start(
+                self._overview,
+                (settings.listen.host, settings.listen.port),
+                read_secret(settings.token_file) if settings.token_file else None,
+                settings.allowed_hosts,
+                else_any_port=not self._port_chosen,
+            )
+        except http.ListenError as error:
+            raise StartError(str(error)) from error
+        log.info("status page", url=server.url)
+        return server
+
+    def _committed(self, outcome: Outcome) -> None:
+        self._overview.committed(outcome)
+        if outcome.notifications:
+            self._deliver.notify()
+
+    # ------------------------------------------------------------------------------------------------ beside the flow
+    async def _refresh(self) -> None:
+        while True:
+            self._overview.refresh()
+            await asyncio.sleep(REFRESH_S)
+
+    async def _prune(self) -> None:
+        while True:
+            storage = self.config.storage
+            try:
+                await self._store.prune(self._clock.now(), storage.keep_steps, storage.max_size)
+            except StoreUnavailable as error:
+                log.warning("old steps were not pruned", error=str(error))
+            await asyncio.sleep(PRUNE_S)
+
+    async def _watchdog(self) -> None:
+        """Feeds the service manager's watchdog while the judging loop turns: a stuck watcher must not look alive."""
+        interval = systemd.watchdog_interval()
+        while interval is not None:
+            if self._overview.stalled() is None:
+                systemd.notify("WATCHDOG=1")
+            await asyncio.sleep(interval / 2)
+
+    def _on_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop_wanted.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reload_wanted.set)
+
+    # ------------------------------------------------------------------------------------------------ reload
+    async def _reloads(self, tasks: asyncio.TaskGroup, session: aiohttp.ClientSession) -> None:
+        """Takes up what can change live; keeps the old configuration, and says so, if the new one is bad."""
+        while True:
+            await self._reload_wanted.wait()
+            self._reload_wanted.clear()
+            systemd.reloading()
+            try:
+                await self._reload(self._reread(), tasks, session)
+            except (ConfigError, SecretError, StartError) as error:
+                log.warning("the configuration was not reloaded; the old one stays in force", error=str(error))
+                self._overview.config = replace(self._overview.config, reload_ok=False, error=str(error))
+            systemd.notify("READY=1")
+
+    async def _reload(self, new: Config, tasks: asyncio.TaskGroup, session: aiohttp.ClientSession) -> None:
+        difference = configuration.changes(self.config, new)
+        logs.configure(self.config.logging.level, self.config.logging.format, _secrets(new))
+        old = self._deliver
+        self._set_up_delivery(new, session)
+        await old.drain(HANDOVER_S)
+        self.config = new
+        await self._start_delivery(tasks)
+        self._engine.reconfigure(configuration.settings(new))
+        self._tail.reload(_patterns(new))
+        self._overview.config = ConfigStatus(path=self._path, loaded_at=self._clock.now())
+        log.info("configuration reloaded", changed=list(difference.live), restart_needed=list(difference.restart))
+
+
+def _patterns(config: Config) -> dict[str, tuple[str, ...]]:
+    return {run.name: run.logs for run in config.runs}
+
+
+def _secrets(config: Config) -> list[Secret]:
+    """Every secret that must not appear in the log."""
+    return [read_secret(path) for path in _secret_paths(config)]
+
+
+def _secret_paths(config: Config) -> Iterator[str]:
+    for holder in (config.http, *config.receivers):
+        yield from (value for key, value in holder if key.endswith("_file") and value)

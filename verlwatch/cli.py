@@ -1,0 +1,52 @@
+"""The command line: parses arguments and hands them to one command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from verlwatch import __version__
+
+COMMANDS = ("run", "demo", "replay", "report", "parse", "check", "status", "test_notify")
+"""Modules of verlwatch.commands, in the order of --help."""
+
+EPILOG = """examples:
+  verlwatch run --log train.log --slack-webhook-file ~/.slack-webhook
+  verlwatch report train.log
+  verlwatch demo
+
+`verlwatch COMMAND --help` tells more.
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="verlwatch",
+        description="Watches verl training runs from outside: what changed, since which step, and whom to tell.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"verlwatch {__version__}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        import_module(f"verlwatch.commands.{name}").add(subparsers)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    args = build_parser().parse_args(argv)
+    try:
+        code: int = args.run_command(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # the reader of a pipe went away (`| head`): nothing is wrong, and nothing more can be printed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return code

@@ -1,0 +1,78 @@
+"""`verlwatch parse`: every record that is read from a log, as it is read."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from verlwatch.commands import _common
+from verlwatch.core.lines import Reader
+from verlwatch.core.types import Record, Samples, Writer
+from verlwatch.replay import PIECE, open_log
+
+EPILOG = """examples:
+  verlwatch parse train.log
+  verlwatch parse --json train.log | jq 'select(.step == 120).values["timing_s/gen"]'
+
+A value that was cut or could not be read is left out: it is unknown, not zero.
+"""
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declares the command."""
+    parser = subparsers.add_parser(
+        "parse",
+        help="every record that is read from a log",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("logs", nargs="+", type=Path, metavar="LOG")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line for each record")
+    parser.set_defaults(run_command=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the records of each file in turn."""
+    if problems := _common.unreadable(args.logs):
+        print("\n".join(problems), file=sys.stderr)
+        return 1
+    for path in args.logs:
+        reader = Reader(str(path))
+        with open_log(path) as file:
+            while data := file.read(PIECE):
+                _print(reader.feed(data, 0.0), as_json=args.json)
+        _print(reader.finish(0.0), as_json=args.json)
+    return 0
+
+
+def _print(records: list[Record], *, as_json: bool) -> None:
+    for record in records:
+        if as_json:
+            sys.stdout.buffer.write(orjson.dumps(_data(record), option=orjson.OPT_APPEND_NEWLINE))
+        else:
+            print(_line(record))
+
+
+def _data(record: Record) -> dict[str, Any]:
+    origin = record.origin
+    head = {"position": origin.end, "writer": origin.writer._asdict()}
+    if isinstance(record, Samples):
+        return {"kind": origin.kind, **head, "step": record.step, "values": record.values}
+    return {"kind": record.name, **head, "attributes": record.attributes, "excerpt": record.excerpt}
+
+
+def _line(record: Record) -> str:
+    origin = record.origin
+    head = f"{origin.end:>10}  {_writer(origin.writer):<24}"
+    if isinstance(record, Samples):
+        return f"{head}  {origin.kind:<14} step {record.step}, {len(record.values)} values"
+    said = ", ".join(f"{key}={value}" for key, value in record.attributes.items())
+    return f"{head}  {record.name:<14} {said}"
+
+
+def _writer(writer: Writer) -> str:
+    return f"{writer.name} pid={writer.pid}{f' ip={writer.ip}' if writer.ip else ''}" if writer.pid else "-"

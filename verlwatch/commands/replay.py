@@ -1,0 +1,62 @@
+"""`verlwatch replay`: what the watcher would have said of a finished log."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+
+import orjson
+
+from verlwatch.commands import _common
+from verlwatch.core.engine import Engine
+from verlwatch.core.types import Settings, Transition
+from verlwatch.replay import replay
+
+EPILOG = """examples:
+  verlwatch replay train.log
+  verlwatch replay --json train.log | jq 'select(.event == "opened")'
+  verlwatch replay train.log outputs/my_project/my_run.jsonl     (two views of one run)
+
+Steps are judged as the live watcher judges them.  What depends on arrival (how long a line was late, whether a process
+was alive) is not in a log and is not judged.  Exit code 0 with or without findings, 1 when a file cannot be read.
+"""
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declares the command."""
+    parser = subparsers.add_parser(
+        "replay",
+        help="what the watcher would have said of a finished log",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _common.add_logs(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object a line for each change of an incident")
+    parser.set_defaults(run_command=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints each change of each incident as it comes up."""
+    if problems := _common.unreadable(args.logs):
+        print("\n".join(problems), file=sys.stderr)
+        return 1
+    count = 0
+    with _common.bar() as progress:
+        for outcome, _ in replay(Engine(Settings()), args.logs, _common.run_name(args), progress):
+            for transition in outcome.transitions:
+                count += 1
+                print(_json(transition) if args.json else _line(transition), flush=True)
+    if not count and not args.json:
+        print("nothing found: no phase changed beyond its own noise")
+    return 0
+
+
+def _json(transition: Transition) -> str:
+    return orjson.dumps(asdict(transition)).decode()
+
+
+def _line(t: Transition) -> str:
+    how = f"closed ({t.closed_as})" if t.event == "closed" else t.event
+    since = f"since step {t.onset_step}"
+    return f"step {t.step:>6}  {how:<18} {t.phase:<13} ×{t.ratio:<6.2f} {since}  {t.severity}  {t.summary}"

@@ -1,0 +1,46 @@
+"""`verlwatch report`: where the time of a finished or running log went, and what changed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from verlwatch import report
+from verlwatch.commands import _common
+from verlwatch.core.engine import Engine
+from verlwatch.core.types import Settings
+
+EPILOG = """examples:
+  verlwatch report train.log
+  verlwatch report --last 50 train.log
+"""
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declares the command."""
+    parser = subparsers.add_parser(
+        "report",
+        help="table of the last steps of a log, and every change in it",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _common.add_logs(parser)
+    parser.add_argument("--last", type=_count, default=20, metavar="N", help="steps in the table (default 20)")
+    parser.set_defaults(run_command=run)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of steps; give 1 or more")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the report."""
+    if problems := _common.unreadable(args.logs):
+        print("\n".join(problems), file=sys.stderr)
+        return 1
+    with _common.bar() as progress:
+        history = report.read(args.logs, _common.run_name(args), Engine(Settings()), progress)
+    print(report.render(history, args.last), end="")
+    return 0

@@ -1,0 +1,79 @@
+"""`verlwatch test-notify`: sends a sample message to a receiver, or shows what would be sent."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import orjson
+
+from verlwatch import config as configuration
+from verlwatch.config import Config
+from verlwatch.fields import ReceiverConfig, SecretError
+
+EPILOG = """examples:
+  verlwatch test-notify --config verlwatch.yaml              every receiver
+  verlwatch test-notify team --config verlwatch.yaml         one of them
+  verlwatch test-notify --slack-webhook-file FILE --dry-run  print the payload, send nothing
+"""
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declares the command."""
+    parser = subparsers.add_parser(
+        "test-notify",
+        help="send a sample message to a receiver",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("receiver", nargs="?", metavar="RECEIVER", help="name of the receiver (default: all)")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file")
+    parser.add_argument("--slack-webhook-file", metavar="FILE", help="file that holds a Slack incoming webhook's URL")
+    parser.add_argument("--webhook-url", metavar="URL", help="URL of a generic webhook")
+    parser.add_argument("--dry-run", action="store_true", help="print the payload, send nothing")
+    parser.set_defaults(run_command=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Sends or prints; 1 when a receiver does not take the message, 2 when there is no such receiver."""
+    given = args.slack_webhook_file or args.webhook_url
+    path: Path | None = args.config or (None if given else configuration.find())
+    try:
+        config = configuration.apply(configuration.load(path) if path else Config(), os.environ, vars(args))
+    except configuration.ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
+    chosen = [r for r in config.receivers if args.receiver in {None, r.name}]
+    if not chosen:
+        known = ", ".join(receiver.name for receiver in config.receivers) or "none is configured"
+        print(f"no receiver {args.receiver or ''}; known: {known}", file=sys.stderr)
+        return 2
+    return max(asyncio.run(_tell(receiver, dry_run=args.dry_run)) for receiver in chosen)
+
+
+async def _tell(receiver: ReceiverConfig, *, dry_run: bool) -> int:
+    from verlwatch.shell.notifiers import (  # noqa: PLC0415 - other commands need no HTTP client
+        DeliveryError,
+        build,
+        notifier_type,
+        open_session,
+        sample_message,
+    )
+
+    message, key = sample_message(), "sample-1"
+    if dry_run:
+        payload = notifier_type(receiver).render(message, key)
+        print(orjson.dumps(payload, option=orjson.OPT_INDENT_2).decode())
+        return 0
+    try:
+        async with open_session() as session:
+            notifier = build(receiver, session)
+            await notifier.send(notifier.render(message, key), key)
+    except (DeliveryError, SecretError) as error:
+        print(f"{receiver.name}: not delivered: {error}", file=sys.stderr)
+        return 1
+    print(f"{receiver.name}: delivered")
+    return 0

@@ -1,0 +1,81 @@
+"""Finished logs through the same core: same bytes in, same findings out.
+
+A log read after the fact has no arrival times.  Its clock is the running sum of its own step times, so `now` here is
+seconds since the first step.  Files given together are one run; they are read side by side, a piece of each in turn, as
+their writers wrote them.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from verlwatch.core import steps
+from verlwatch.core.engine import Engine
+from verlwatch.core.phases import STEP
+from verlwatch.core.types import Chunk, Outcome, StepRow
+
+PIECE = 1 << 16
+Progress = Callable[[int, int], None]
+
+
+class Passage(NamedTuple):
+    """What one piece of the input caused, and the replay's clock after it (seconds of training)."""
+
+    outcome: Outcome
+    now: float
+
+
+def replay(engine: Engine, paths: Sequence[Path], run: str, progress: Progress | None = None) -> Iterator[Passage]:
+    """Feeds whole files to ``engine`` and yields what they cause.
+
+    ``progress`` is called with (bytes read, bytes in all).  ``*.gz`` is read as what it holds.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    with ExitStack() as stack:
+        open_files = {str(path): stack.enter_context(open_log(path)) for path in paths}
+        total = sum(path.stat().st_size for path in paths)
+        offsets = dict.fromkeys(open_files, 0)
+        clock = _Clock()
+        while open_files:
+            for source, file in list(open_files.items()):
+                data = file.read(PIECE)
+                if data:
+                    outcome = engine.feed(Chunk(source, 1, offsets[source], data, run=run), clock.now)
+                    offsets[source] += len(data)
+                else:
+                    outcome = engine.finish(source, clock.now)
+                    del open_files[source]
+                clock.advance(outcome.steps)
+                if outcome:
+                    yield Passage(outcome, clock.now)
+            if progress is not None:
+                progress(min(sum(offsets.values()), total), total)
+
+
+class _Clock:
+    """The running sum of step seconds, each step counted once whichever file tells it."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._counted: set[tuple[int, int]] = set()
+
+    def advance(self, rows: Sequence[StepRow]) -> None:
+        for row in rows:
+            at = (row.attempt, row.step)
+            seconds = steps.timings(row.values)
+            if at not in self._counted and seconds:
+                self._counted.add(at)
+                self.now += seconds.get(STEP) or sum(seconds.values())
+
+
+def open_log(path: Path) -> IO[bytes]:
+    """Opens a log for reading; what is inside where it is gzipped."""
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")  # type: ignore[return-value]  # a GzipFile reads like any other binary file
+    return path.open("rb")

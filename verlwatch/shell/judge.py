@@ -1,0 +1,101 @@
+"""The one place that touches the engine: take what the inbox holds, judge it, commit it, tell delivery.
+
+Nothing is judged further while a commit fails (disk full, read-only): the same outcome is tried again until the store
+takes it, and back-pressure through the inbox makes the readers wait.  Nothing is lost, and status says what is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from verlwatch.core.engine import Engine, merged
+from verlwatch.core.types import Chunk, Outcome
+from verlwatch.shell.clock import Clock
+from verlwatch.shell.inbox import Inbox
+from verlwatch.shell.store import Store, StoreUnavailable
+
+TURN_S = 1.0
+"""The loop turns at least this often, work or none: health and the service manager's watchdog look at it."""
+
+RETRY_S = 1.0
+
+BATCH = 4
+"""Chunks judged for one commit: more saves little time, and the numbers of all their steps are held in memory."""
+
+log = structlog.get_logger(__name__)
+
+
+class Judge:
+    """The single writer.  ``committed`` is called after each commit with what it held."""
+
+    def __init__(
+        self, engine: Engine, store: Store, inbox: Inbox, clock: Clock, committed: Callable[[Outcome], None]
+    ) -> None:
+        self.engine = engine
+        self.turned_at = clock.now()
+        self.store_error: str | None = None
+        self.positions: dict[str, tuple[int, int]] = {}
+        """Source -> (generation, offset) up to which everything is judged and committed."""
+        self._store = store
+        self._inbox = inbox
+        self._clock = clock
+        self._committed = committed
+        self.positions.update((c.source, (c.generation, c.applied_to)) for c in engine.cursors)
+
+    async def run(self) -> None:
+        """Judges until the inbox is closed and empty."""
+        while True:
+            chunks = await self._inbox.get(BATCH, timeout_s=self._patience())
+            self.turned_at = self._clock.now()
+            if chunks is None:
+                return
+            await self._commit(self._judge(chunks))
+
+    def _patience(self) -> float:
+        deadline = self.engine.deadline()
+        return TURN_S if deadline is None else max(0.0, min(TURN_S, deadline - self._clock.now()))
+
+    def _judge(self, chunks: Sequence[Chunk]) -> Outcome:
+        now = self._clock.now()
+        return merged([*(self.engine.feed(chunk, now) for chunk in chunks), self.engine.tick(now)])
+
+    async def _commit(self, outcome: Outcome) -> None:
+        if not outcome:
+            return
+        while True:
+            try:
+                await self._store.commit(outcome, self._clock.now())
+            except StoreUnavailable as error:
+                if self.store_error is None:
+                    log.warning("state cannot be written; reading waits", error=str(error))
+                self.store_error = str(error)
+                await asyncio.sleep(RETRY_S)
+                self.turned_at = self._clock.now()
+                continue
+            if self.store_error is not None:
+                log.info("state can be written again; reading goes on")
+            self.store_error = None
+            self._announce(outcome)
+            return
+
+    def _announce(self, outcome: Outcome) -> None:
+        for cursor in outcome.cursors:
+            self.positions[cursor.source] = (cursor.generation, cursor.applied_to)
+        for transition in outcome.transitions:
+            log.info(
+                "incident",
+                change=transition.event,
+                run=transition.run,
+                incident=transition.incident,
+                rule=transition.rule,
+                phase=transition.phase,
+                step=transition.step,
+                since_step=transition.onset_step,
+                ratio=transition.ratio,
+                severity=transition.severity,
+                closed_as=transition.closed_as,
+            )
+        self._committed(outcome)

@@ -1,0 +1,225 @@
+"""How everything stands, gathered from those who know: the engine, the readers, the judge, the store.
+
+What has to be looked up on disk is looked up by `refresh`, so that answering a request never waits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import get_args
+
+from verlwatch import __version__
+from verlwatch.core._run import Run
+from verlwatch.core.phases import STEP, THROUGHPUT
+from verlwatch.core.types import ClosedAs, Incident, Outcome, Transition
+from verlwatch.shell.deliver import Deliver
+from verlwatch.shell.judge import TURN_S, Judge
+from verlwatch.shell.store import Store
+from verlwatch.shell.tail import SourceView, Tail
+from verlwatch.status import (
+    ConfigStatus,
+    IncidentCount,
+    IncidentStatus,
+    PhaseStatus,
+    RunStatus,
+    SourceStatus,
+    Status,
+    StoreStatus,
+)
+
+CLOSED_SHOWN = 20
+STALLED_AFTER_S = 30 * TURN_S
+"""The judging loop turns every second; half a minute without a turn is not alive."""
+
+
+class Overview:
+    """Builds a Status when asked.  ``deliver`` and ``config`` are replaced at a reload."""
+
+    deliver: Deliver
+
+    def __init__(self, judge: Judge, tail: Tail, store: Store, config: ConfigStatus, now: Callable[[], float]) -> None:
+        self.config = config
+        self.started_at = now()
+        self._judge = judge
+        self._tail = tail
+        self._store = store
+        self._now = now
+        self._store_bytes = 0
+        self._opened: Counter[tuple[str, str]] = Counter()
+        self._opened_by: dict[str, str] = {}
+        self._ended: Counter[tuple[str, str, ClosedAs]] = Counter()
+        self._closed: deque[tuple[float, Transition]] = deque(maxlen=CLOSED_SHOWN)
+
+    # ------------------------------------------------------------------------------------------------ what happens
+    def committed(self, outcome: Outcome) -> None:
+        """Counts what a commit held."""
+        for transition in outcome.transitions:
+            if transition.event == "opened":
+                self._opened[transition.run, transition.rule] += 1
+                self._opened_by[transition.incident] = transition.rule
+            elif transition.closed_as is not None:
+                # an incident may end under another rule than it began with; it counts where it was opened
+                rule = self._opened_by.pop(transition.incident, transition.rule)
+                self._ended[transition.run, rule, transition.closed_as] += 1
+                self._closed.append((self._now(), transition))
+
+    def refresh(self) -> None:
+        """Looks up the size of the database."""
+        with suppress(OSError):
+            self._store_bytes = self._store.size()
+
+    # ------------------------------------------------------------------------------------------------ answers
+    def stalled(self) -> str | None:
+        """What has stopped turning; None while alive."""
+        silent = self._now() - self._judge.turned_at
+        return f"judging has not turned for {silent:.0f} s" if silent > STALLED_AFTER_S else None
+
+    def status(self) -> Status:
+        """How everything stands now."""
+        now = self._now()
+        views = list(self._tail.sources())
+        not_ready = tuple(self._not_ready(views))
+        engine = self._judge.engine
+        incidents = [_open_incident(incident) for run in engine.runs.values() for incident in run.incidents]
+        return Status(
+            version=__version__,
+            started_at=self.started_at,
+            now=now,
+            ready=not not_ready,
+            not_ready=not_ready,
+            runs=tuple(_run(run, now) for run in engine.runs.values()),
+            incidents=(*incidents, *(_closed_incident(t, at) for at, t in reversed(self._closed))),
+            incident_counts=self._counts(),
+            sources=tuple(self._source(view, now) for view in views),
+            receivers=self.deliver.health(),
+            config=self.config,
+            store=StoreStatus(
+                ok=self._judge.store_error is None, error=self._judge.store_error, bytes=self._store_bytes
+            ),
+        )
+
+    def _not_ready(self, views: Sequence[SourceView]) -> list[str]:
+        reasons = [f"source {view.source}: {view.error or view.state}" for view in views if not view.readable]
+        if not views:
+            reasons.append("sources: none is configured")
+        if self._judge.store_error is not None:
+            reasons.append(f"store: {self._judge.store_error}")
+        if not self.config.reload_ok:
+            reasons.append(f"config: {self.config.error}")
+        reasons += self.deliver.stuck()
+        for run in self._judge.engine.runs.values():
+            reasons += [f"run {run.name}: {part} is no longer judged: {why}" for part, why in run.quarantined.items()]
+        return reasons
+
+    def _counts(self) -> tuple[IncidentCount, ...]:
+        return tuple(
+            IncidentCount(
+                run=run,
+                rule=rule,
+                opened=self._opened[run, rule],
+                closed=tuple(
+                    (how, self._ended[run, rule, how]) for how in get_args(ClosedAs) if self._ended[run, rule, how]
+                ),
+            )
+            for run, rule in sorted({*self._opened, *((run, rule) for run, rule, _ in self._ended)})
+        )
+
+    def _source(self, view: SourceView, now: float) -> SourceStatus:
+        reader = self._judge.engine.readers.get(view.source)
+        generation, judged = self._judge.positions.get(view.source, (view.generation, 0))
+        if generation != view.generation:
+            judged = 0
+        lag = max(0, (view.size or 0) - judged)
+        counts = reader.counts if reader is not None else None
+        return SourceStatus(
+            source=view.source,
+            run=view.run,
+            state=view.state,
+            readable=view.readable,
+            error=view.error,
+            position=judged,
+            size=view.size,
+            lag_bytes=lag,
+            lag_s=0.0 if not lag else now - view.last_read_at if view.last_read_at else None,
+            generation=view.generation,
+            lines=counts.lines if counts else 0,
+            cut_lines=counts.cut_lines if counts else 0,
+            broken_lines=counts.broken if counts else 0,
+            last_read_at=view.last_read_at,
+        )
+
+
+def _run(run: Run, now: float) -> RunStatus:
+    step_seconds = run.recent.get(STEP)
+    step = step_seconds[-1] if step_seconds else None
+    return RunStatus(
+        name=run.name,
+        attempt=run.attempts.current,
+        attempts=run.attempts.current,
+        step=run.step if run.step >= 0 else None,
+        total_steps=run.planned,
+        step_at=run.step_at or None,
+        age_s=now - run.step_at if run.step_at else None,
+        state="finished" if run.finished else "running" if run.step >= 0 else "waiting",
+        steps_seen=run.steps_seen,
+        verl_version=run.release or None,
+        phases=tuple(_phase(run, metric, step) for metric in run.recent if metric != THROUGHPUT),
+    )
+
+
+def _phase(run: Run, metric: str, step: float | None) -> PhaseStatus:
+    recent = tuple(run.recent[metric])
+    now, expected, change = recent[-1], run.expected.get(metric), run.changes.get(metric)
+    state = "warm-up" if expected is None and now > 0 else "normal"
+    if change is not None:
+        state = "slow" if change.kind == "spike" else "shift"
+    return PhaseStatus(
+        name=metric,
+        now_s=now,
+        baseline_s=expected,
+        ratio=now / expected if expected else None,
+        share=now / step if step else None,
+        state=state,  # type: ignore[arg-type]  # one of the four words above
+        recent=recent,
+    )
+
+
+def _open_incident(incident: Incident) -> IncidentStatus:
+    lead = incident.diagnoses[0]
+    return IncidentStatus(
+        id=incident.id,
+        run=incident.run,
+        rule=lead.rule,
+        phase=lead.subject,
+        state=incident.state,
+        severity=incident.severity,
+        opened_step=incident.opened_step,
+        onset_step=lead.onset,
+        ratio=lead.ratio,
+        before=lead.before,
+        after=lead.after,
+        summary=lead.summary,
+        opened_at=incident.opened_at,
+    )
+
+
+def _closed_incident(t: Transition, at: float) -> IncidentStatus:
+    return IncidentStatus(
+        id=t.incident,
+        run=t.run,
+        rule=t.rule,
+        phase=t.phase,
+        state="closed",
+        severity=t.severity,
+        opened_step=t.opened_step,
+        onset_step=t.onset_step,
+        ratio=t.ratio,
+        before=t.before,
+        after=t.after,
+        summary=t.summary,
+        opened_at=at,
+        closed_as=t.closed_as,
+        closed_step=t.step,
+    )

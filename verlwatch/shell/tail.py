@@ -1,0 +1,296 @@
+"""Read growing files, each byte once, whatever is done to them.
+
+The poll cycle
+==============
+
+All steps touch the file system in one reader thread, so a server that does not answer never blocks the event loop.
+
+1. *Discover*, about once a second and at once when watchdog hints that a name appeared, moved or vanished: patterns
+   become paths, each path is a source.  It is known by its path; what the path names in turn are its *generations*.
+2. *Stat* the path of every source that is due: every 100 ms if its run has grown within hours, however rarely it
+   grows, else every second.  Nothing there: the source waits, and is looked at twice a second.
+3. *Open* what it names if that is not open yet: without waiting, regular files only, no file under two sources.  A
+   stored position is taken up again only if head and mark prove it (see identity.py); otherwise the file is the next
+   generation, from its first byte.
+4. *Read* from the open descriptor, whatever the path names by now: one `pread` from 64 bytes before the offset.  Are
+   those not the 64 bytes read last, the file was truncated or written anew: what was left of the old content is
+   finished from a copy of it beside the path, if there is one, under the old generation's number; then the next
+   generation begins at the first byte.
+5. *Move on* when the path names another file that holds something, the old one is at its end and has been silent for
+   5 s (late writers are heard), or 60 s have passed.  Rotated files written since (``train.log.2``, ``train.log.1``)
+   come first, in their order, each as a generation; generations of a source are never interleaved.
+6. *Stop* after 1 MiB of one file; it is due again at once, behind the files that are not catching up.
+7. *Hand over* the chunks to the inbox.  It is bounded: when it is full the tail waits, and the files are the buffer.
+   Nothing is dropped.
+
+The position is not kept here: it travels with the chunks as a token and comes back as a cursor at the next start.  An
+error of one source (no permission, a stale handle, too many open files) is its state, the others go on, and it is
+tried again after 0.5 s to 30 s.
+
+Shutdown: `stop` lets the current cycle end and closes the inbox, which is the end of the stream.
+
+Known limits
+============
+
+- Bytes written after our last read and truncated away before the next one are gone if no copy keeps them.  The same
+  holds for a file that is deleted before it was opened, or while the watcher is down.
+- A file that is written anew with the same first kilobyte and the same 64 bytes before our offset is taken for the
+  old one (two runs whose logs are still equal up to that offset).
+- Late writes to a replaced file are heard until it has been silent for 5 s, for 60 s at most.
+- Compressed files are not read; a rotated file is recognised by its name (``NAME.1``, ``NAME-20240521``, ``NAME.old``)
+  or, under any other name in the same directory, by its inode.  At the very first start rotated files that are
+  already there are not read, unless a path names them literally.
+- A copy of a whole log under an unrelated name that a pattern finds is another source.
+- One file system that does not answer holds up the files on the others; their state says ``stalled``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from verlwatch.core.types import Chunk, Cursor
+from verlwatch.shell._discover import Found, discover
+from verlwatch.shell._generation import Known
+from verlwatch.shell._source import Source
+from verlwatch.shell._source_view import SourceState, SourceView
+from verlwatch.shell.clock import Clock
+from verlwatch.shell.identity import Position, position_of
+from verlwatch.shell.inbox import Inbox
+from verlwatch.shell.printable import encodable
+from verlwatch.shell.wake import Wake
+
+__all__ = ["Inbox", "SourceState", "SourceView", "Tail"]
+
+FILE_BYTES = 1 << 20  # of one file in one cycle
+CYCLE_BYTES = 1 << 20  # of all files in one cycle
+DISCOVER_S = 1.0
+DISCOVER_LEAST_S = 0.1  # a storm of hints causes no more than ten searches a second
+DISCOVER_SHARE = 20  # searching takes at most a twentieth of the time
+WAITING_S = 0.5
+IDLE_S = 1.0
+LIVE_S = 6 * 3600.0  # a step may take two hours
+FAST_FILES = 200  # beyond so many fast files the interval grows in proportion
+STALLED_S = 5.0
+
+_NEVER = float("-inf")
+_T = TypeVar("_T")
+
+
+class Tail:
+    """Follows the files that ``patterns`` (run name -> absolute paths and globs) name, and fills the inbox.
+
+    ``cursors`` are where an earlier process got to.  ``poll_s`` is the interval for files of a live run.
+    """
+
+    def __init__(
+        self,
+        patterns: Mapping[str, tuple[str, ...]],
+        inbox: Inbox,
+        cursors: Iterable[Cursor],
+        *,
+        poll_s: float = 0.1,
+        max_files: int = 1024,
+        clock: Clock,
+    ) -> None:
+        self._patterns = dict(patterns)
+        self._inbox = inbox
+        self._poll_s = poll_s
+        self._max_files = max_files
+        self._clock = clock
+        self._known = Known()
+        self._positions: dict[str, Position] = {cursor.source: position_of(cursor) for cursor in cursors}
+        for position in self._positions.values():
+            self._known.remember(position.with_finished())
+        self._sources: dict[str, Source] = {}
+        self._found = Found()
+        self._grown: dict[str, float] = {}
+        self._searched_at = _NEVER
+        self._discover_at = _NEVER
+        self._reloaded = False
+        self._turn = 0
+        self._now = _NEVER
+        self._busy: tuple[Source, float] | None = None
+        self._stopping = False
+        self._woken = asyncio.Event()
+        self._thread: ThreadPoolExecutor | None = None
+        self._wake: Wake | None = None
+
+    # ------------------------------------------------------------------------------------------------ life
+    async def run(self) -> None:
+        """Polls until `stop`; then the inbox is closed."""
+        loop = asyncio.get_running_loop()
+        _raise_descriptor_limit()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tail")
+
+        def hint() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for hints any longer
+                loop.call_soon_threadsafe(self.hint)
+
+        self._wake = Wake(hint)
+        try:
+            while not self._stopping:
+                self._woken.clear()
+                due_at = await self.cycle(self._clock.now())
+                if not self._stopping:
+                    await self._clock.wait(self._woken, due_at)
+            await self._off_loop(self.close)
+        finally:
+            self._inbox.close()
+            self._thread.shutdown(wait=False)
+
+    def stop(self) -> None:
+        """Ends `run` after the current cycle."""
+        self._stopping = True
+        self._woken.set()
+
+    def reload(self, patterns: Mapping[str, tuple[str, ...]]) -> None:
+        """Follows these patterns from the next cycle on; a file named by both goes on where it is."""
+        self._patterns = dict(patterns)
+        self._reloaded = True
+        self.hint()
+
+    def hint(self) -> None:
+        """Looks for new files in the next cycle; called in the loop's thread."""
+        self._discover_at = self._searched_at + DISCOVER_LEAST_S
+        self._woken.set()
+
+    def close(self) -> None:
+        """Closes every file and ends the watching; only after the last cycle."""
+        for source in self._sources.values():
+            source.close()
+        if self._wake is not None:
+            self._wake.stop()
+
+    # ------------------------------------------------------------------------------------------------ for people
+    def sources(self) -> list[SourceView]:
+        """How each source stands; patterns that match nothing are waiting sources too."""
+        views = [source.view() for source in list(self._sources.values())]
+        stalled = self._stalled()
+        views = [_stalled_view(view) if view.source == stalled else view for view in views]
+        for pattern, (run, error) in self._found.unmatched.items():
+            views.append(
+                SourceView(encodable(pattern), run, "unreadable" if error else "waiting", readable=False, error=error)
+            )
+        return views
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What an operator should know of the reading as a whole."""
+        notices = []
+        if self._wake is not None and self._wake.problem:
+            notices.append(self._wake.problem)
+        if self._found.left_out:
+            notices.append(
+                f"{self._found.left_out} files beyond the limit of {self._max_files} are not read; "
+                "narrow the patterns or raise max_files"
+            )
+        return tuple(notices)
+
+    def _stalled(self) -> str | None:
+        busy = self._busy
+        return busy[0].name if busy is not None and self._clock.now() - busy[1] > STALLED_S else None
+
+    # ------------------------------------------------------------------------------------------------ the cycle
+    async def cycle(self, now: float) -> float:
+        """One cycle at ``now``; returns when the next is due (``now`` itself while anything is behind)."""
+        if now < self._now:  # the clock was set back
+            self._discover_at = now
+            for source in self._sources.values():
+                source.due_at = now
+        self._now = now
+        if now >= self._discover_at:
+            await self._off_loop(lambda: self._discover(now))
+        if any(source.due_at <= now for source in self._sources.values()):
+            for chunk in await self._off_loop(lambda: self._poll(now)):
+                await self._inbox.put(chunk)
+        return min([self._discover_at, *(source.due_at for source in self._sources.values())])
+
+    async def _off_loop(self, work: Callable[[], _T]) -> _T:
+        if self._thread is None:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def _discover(self, now: float) -> None:
+        """Step 1."""
+        reloaded, self._reloaded = self._reloaded, False
+        found = discover(self._patterns, {*self._sources, *self._positions}, self._max_files)
+        for path, source in list(self._sources.items()):
+            if path not in found.runs and (reloaded or source.waiting):
+                source.close()
+                if source.position is not None:
+                    self._positions[source.name] = source.position
+                del self._sources[path]
+        new = [path for path in found.runs if path not in self._sources]
+        for path in sorted(new, key=lambda path: encodable(path) not in self._positions):
+            position = self._positions.pop(encodable(path), None)
+            self._sources[path] = Source(path, found.runs[path], self._known, position)
+        for path, run in found.runs.items():
+            source = self._sources[path]
+            source.run = run
+            if source.waiting and not source.retry_s:
+                source.due_at = now
+        self._found = found
+        if self._wake is not None:
+            self._wake.watch(found.folders)
+        took = max(0.0, self._clock.now() - now)
+        self._searched_at = now
+        self._discover_at = now + max(DISCOVER_S, DISCOVER_SHARE * took)
+
+    def _poll(self, now: float) -> list[Chunk]:
+        """Steps 2 to 6: those that are not catching up first, then whoever has waited longest."""
+        chunks: list[Chunk] = []
+        left = CYCLE_BYTES
+        fast = sum(self._is_live(source, now) for source in self._sources.values())
+        poll_s = self._poll_s * max(1.0, fast / FAST_FILES)
+        due = [source for source in self._sources.values() if source.due_at <= now]
+        for source in sorted(due, key=lambda source: (source.behind, source.due_at, source.turn)):
+            self._busy = (source, now)
+            read = source.poll(now, min(FILE_BYTES, left))
+            self._turn += 1
+            source.turn = self._turn
+            self._grown[source.run] = max(self._grown.get(source.run, _NEVER), source.grown_at)
+            source.due_at = now + self._interval(source, now, poll_s)
+            chunks += read
+            left -= sum(len(chunk.data) for chunk in read)
+            if left <= 0:
+                break
+        self._busy = None
+        return chunks
+
+    def _interval(self, source: Source, now: float, poll_s: float) -> float:
+        if source.behind:
+            return 0.0
+        if source.waiting:
+            return source.retry_s or WAITING_S
+        if source.retry_s:
+            return IDLE_S
+        return poll_s if self._is_live(source, now) else max(poll_s, IDLE_S)
+
+    def _is_live(self, source: Source, now: float) -> bool:
+        return now - self._grown.get(source.run, _NEVER) < LIVE_S
+
+
+def _stalled_view(view: SourceView) -> SourceView:
+    error = f"{view.source}: its file system does not answer; reading of all files waits for it"
+    return SourceView(
+        view.source,
+        view.run,
+        "stalled",
+        readable=False,
+        error=error,
+        position=view.position,
+        size=view.size,
+        generation=view.generation,
+        last_read_at=view.last_read_at,
+    )
+
+
+def _raise_descriptor_limit() -> None:
+    """As many open files as the host allows without asking: each followed file is one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

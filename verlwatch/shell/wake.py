@@ -1,0 +1,98 @@
+"""Hints that a name appeared, moved or vanished, from watchdog (inotify).
+
+Only a hint: every file is polled anyway, as shared file systems tell nothing of what other hosts write, watches run
+out, and events are dropped.  Growth of a file is never asked for: an event a line would cost more than the polling.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from watchdog.events import (
+    DirCreatedEvent,
+    DirDeletedEvent,
+    DirMovedEvent,
+    FileCreatedEvent,
+    FileDeletedEvent,
+    FileMovedEvent,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
+from watchdog.observers import Observer
+from watchdog.observers.api import ObservedWatch
+
+FOLDERS = 64  # watched directories; each costs a thread
+
+_EVENTS: list[type[FileSystemEvent]] = [
+    FileCreatedEvent,
+    FileMovedEvent,
+    FileDeletedEvent,
+    DirCreatedEvent,
+    DirMovedEvent,
+    DirDeletedEvent,
+]
+
+_EXHAUSTED = {
+    errno.ENOSPC: "no inotify watch is left; raise fs.inotify.max_user_watches",
+    errno.EMFILE: "no inotify instance is left; raise fs.inotify.max_user_instances",
+}
+
+
+class Wake(FileSystemEventHandler):
+    """Calls ``hint`` (from its own thread) when something changes in a watched directory.
+
+    ``problem`` says why hints are missing, empty if they are not; files are then found by polling alone, later by up
+    to the interval of looking for new files.
+    """
+
+    def __init__(self, hint: Callable[[], None]) -> None:
+        self.problem = ""
+        self._hint = hint
+        self._observer = Observer()
+        self._watches: dict[str, tuple[ObservedWatch, int]] = {}
+        self._started = False
+
+    def on_any_event(self, event: FileSystemEvent) -> None:  # noqa: ARG002  # polling finds out what happened
+        """Called by watchdog for each event."""
+        self._hint()
+
+    def watch(self, folders: Iterable[str]) -> None:
+        """Watches exactly these directories, as far as they exist, in place of the former ones."""
+        wanted = {folder: inode for folder in folders if (inode := _inode(folder)) is not None}
+        self.problem = ""
+        if len(wanted) > FOLDERS:
+            self.problem = f"{len(wanted)} directories hold logs and {FOLDERS} are watched; the others are polled"
+            wanted = dict(list(wanted.items())[:FOLDERS])
+        for folder, (watch, inode) in list(self._watches.items()):
+            if wanted.get(folder) != inode:
+                self._observer.unschedule(watch)
+                del self._watches[folder]
+        try:
+            self._start()
+            for folder, inode in wanted.items():
+                if folder not in self._watches:
+                    watch = self._observer.schedule(self, folder, recursive=False, event_filter=_EVENTS)
+                    self._watches[folder] = (watch, inode)
+        except OSError as error:
+            why = _EXHAUSTED.get(error.errno or 0, f"watching directories failed: {error}")
+            self.problem = f"{why}; until then new files are found by polling"
+
+    def stop(self) -> None:
+        """Ends the watching threads."""
+        if self._started:
+            self._observer.stop()
+            self._observer.join()
+
+    def _start(self) -> None:
+        if not self._started:
+            self._observer.start()
+            self._started = True
+
+
+def _inode(folder: str) -> int | None:
+    try:
+        return Path(folder).stat().st_ino
+    except OSError:
+        return None
