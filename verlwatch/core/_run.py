@@ -83,7 +83,7 @@ class Run:
         if samples.step > self.step:
             self.step, self.step_at = samples.step, now
         if timings:
-            self._judge(samples, place.attempt, now, told)
+            self._judge(samples, timings, place.attempt, now, told)
         if self.bar_full:
             self._end(now, told)
 
@@ -111,10 +111,10 @@ class Run:
         self._tell(self.incidents.finish(moment), moment, told)
 
     # ------------------------------------------------------------------------------------------------ judging
-    def _judge(self, samples: Samples, attempt: int, now: float, told: Told) -> None:
+    def _judge(self, samples: Samples, timings: dict[str, float], attempt: int, now: float, told: Told) -> None:
         """Shows each metric's series its value, and the rules what changed."""
         self.release = steps.release(samples.values, samples.decimals) or self.release
-        facts = steps.read(samples.values, self.release)
+        facts = steps.read(samples.values, self.release, timings)
         at = (attempt, samples.step)
         endings: dict[str, Ending] = {}
         fresh = False
@@ -158,7 +158,7 @@ class Run:
     @property
     def changes(self) -> dict[str, ChangePoint]:
         """Open changes by metric."""
-        return {metric: change for metric, watch in self.series.items() if (change := watch.current) is not None}
+        return {m: c for m, watch in self.series.items() if watch.change is not None and (c := watch.current)}
 
     def _diagnose(self, step: int, now: Mapping[str, float]) -> tuple[Diagnosis, ...]:
         changes = self.changes

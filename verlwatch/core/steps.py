@@ -40,7 +40,8 @@ def timings(values: Mapping[str, float]) -> dict[str, float]:
 def read(values: Mapping[str, float], version: str, seconds: dict[str, float] | None = None) -> StepFacts:
     """Facts of one step of a `release`, the interruptions taken out of STEP.
 
-    ``seconds`` are the `timings`, where the caller has them already.  Throughput is the step's tokens over its seconds and GPUs: where STEP is printed, it adds nothing at equal work.
+    ``seconds`` are the `timings`, where the caller has them already.  Throughput is the step's tokens over its seconds
+    and GPUs: where STEP is printed, it adds nothing at equal work.
     """
     seconds = timings(values) if seconds is None else dict(seconds)
     if STEP in seconds:

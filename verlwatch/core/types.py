@@ -1,9 +1,9 @@
 """Every noun of verlwatch.
 
-Frozen, slotted and free of behaviour beyond what a value needs to describe itself.  The field's own words are used:
-record, sample, series, baseline, change point, diagnosis, incident, receiver, cursor, outbox (see
-docs/ARCHITECTURE.md). Names ending in ``_at`` are epoch seconds, ``_s`` durations in seconds, ``data`` bytes,
-``text`` str.
+Immutable and free of behaviour beyond what a value needs to describe itself; what is made for every line is a tuple.
+The field's own words are used: record, sample, series, baseline, change point, diagnosis, incident, receiver, cursor,
+outbox (see docs/ARCHITECTURE.md).  Names ending in ``_at`` are epoch seconds, ``_s`` durations in seconds, ``data``
+bytes, ``text`` str.
 """
 
 from __future__ import annotations
@@ -71,8 +71,7 @@ class Cursor:
     token: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Where a record came from; ``end`` is the byte offset just behind it, ``kind`` the line kind that read it."""
 
     source: str
@@ -82,8 +81,7 @@ class Origin:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
+class Samples(NamedTuple):
     """Numbers of one step, under the names the log itself uses.
 
     A value that was missing, cut or unreadable is absent: never zero.  ``decimals`` is 3 where the log rounds to
@@ -267,8 +265,7 @@ class Notification:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
+class StepRow(NamedTuple):
     """The numbers of one step of one attempt, as the store keeps them.  Keys already stored win over later ones."""
 
     run: str

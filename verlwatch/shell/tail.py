@@ -3,45 +3,47 @@
 The poll cycle
 ==============
 
-All steps touch the file system in one reader thread, so a server that does not answer never blocks the event loop.
+Everything that touches a file system happens in one reader thread, so that a server that does not answer never blocks
+the event loop.
 
-1. *Discover*, about once a second and at once when watchdog hints that a name appeared, moved or vanished: patterns
-   become paths, each path is a source.  It is known by its path; what the path names in turn are its *generations*.
-2. *Stat* the path of every source that is due: every 100 ms if its run has grown within hours, however rarely it
-   grows, else every second.  Nothing there: the source waits, and is looked at twice a second.
-3. *Open* what it names if that is not open yet: without waiting, regular files only, no file under two sources.  A
-   stored position is taken up again only if head and mark prove it (see identity.py); otherwise the file is the next
-   generation, from its first byte.
+1. *Discover*, once a second and at once when watchdog hints that a name appeared, moved or vanished: patterns become
+   paths, each path is a source.  What the path names in turn are the source's *generations*.
+2. *Stat* the path of every source that is due: every 100 ms if its run has grown within the last six hours, however
+   rarely it grows, else every second.  Where nothing is, the source waits and is looked at twice a second.
+3. *Open* what the path names if that is not open yet: without blocking, regular files only, no file for two sources.
+   A stored position is taken up again only if head and mark prove it (see identity.py), wherever the content is now:
+   at the path, or beside it under another name.  Otherwise the file is the next generation, from its first byte.
 4. *Read* from the open descriptor, whatever the path names by now: one `pread` from 64 bytes before the offset.  Are
-   those not the 64 bytes read last, the file was truncated or written anew: what was left of the old content is
-   finished from a copy of it beside the path, if there is one, under the old generation's number; then the next
-   generation begins at the first byte.
+   those not the 64 bytes that were read last, the file was truncated or written anew: the rest of the old content is
+   read from a copy of it beside the path, if there is one, and belongs to the old generation; then the next generation
+   begins at the first byte.
 5. *Move on* when the path names another file that holds something, the old one is at its end and has been silent for
-   5 s (late writers are heard), or 60 s have passed.  Rotated files written since (``train.log.2``, ``train.log.1``)
-   come first, in their order, each as a generation; generations of a source are never interleaved.
-6. *Stop* after 1 MiB of one file; it is due again at once, behind the files that are not catching up.
-7. *Hand over* the chunks to the inbox.  It is bounded: when it is full the tail waits, and the files are the buffer.
-   Nothing is dropped.
+   5 s (late writers are heard), or 60 s have passed.  Rotated files that were not read (``train.log.2``,
+   ``train.log.1``) come before the file at the path, each as a generation.  Generations are never interleaved.
+6. *Stop* after 1 MiB; a file that is not at its end is due again at once, but after those that are, and in turn with
+   others that are catching up.
+7. *Hand over* the chunks to the inbox.  When it is full the tail waits: the files are the buffer, nothing is dropped.
 
-The position is not kept here: it travels with the chunks as a token and comes back as a cursor at the next start.  An
-error of one source (no permission, a stale handle, too many open files) is its state, the others go on, and it is
-tried again after 0.5 s to 30 s.
+Positions are not kept here: they travel with the chunks, as offset and token, and come back as cursors at the next
+start.  An error of one source (no permission, a stale handle, too many open files) is its state; the others go on, and
+it is tried again after 0.5 s, then later and later up to 30 s.
 
 Shutdown: `stop` lets the current cycle end and closes the inbox, which is the end of the stream.
 
 Known limits
 ============
 
-- Bytes written after our last read and truncated away before the next one are gone if no copy keeps them.  The same
-  holds for a file that is deleted before it was opened, or while the watcher is down.
+- Bytes that were truncated away, or deleted with their file, before they were read are gone unless a rotated copy
+  keeps them.  While the watcher is down, and in the seconds in which a new file waits for the old one to fall silent,
+  a copy of content of which nothing was read cannot be proved to be that and may be missed or come out of order.
 - A file that is written anew with the same first kilobyte and the same 64 bytes before our offset is taken for the
-  old one (two runs whose logs are still equal up to that offset).
-- Late writes to a replaced file are heard until it has been silent for 5 s, for 60 s at most.
-- Compressed files are not read; a rotated file is recognised by its name (``NAME.1``, ``NAME-20240521``, ``NAME.old``)
-  or, under any other name in the same directory, by its inode.  At the very first start rotated files that are
-  already there are not read, unless a path names them literally.
-- A copy of a whole log under an unrelated name that a pattern finds is another source.
-- One file system that does not answer holds up the files on the others; their state says ``stalled``.
+  old one: two runs whose logs are still equal up to there.
+- Late writes to a replaced file are heard until it has been silent for 5 s, and for 60 s at most.
+- A rotated file is known by its name (``NAME.1``, ``NAME-20260521``, ``NAME.old``) or, under any other name in the same
+  directory, by its inode.  Compressed ones are not read.  What was rotated before the first commit is not read unless
+  a path names it literally.
+- A copy of a log under an unrelated name that a pattern finds is a source of its own.
+- One file system that does not answer holds up the files on all others; status says ``stalled``.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ import contextlib
 import resource
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TypeVar
 
 from verlwatch.core.types import Chunk, Cursor
@@ -66,8 +69,7 @@ from verlwatch.shell.wake import Wake
 
 __all__ = ["Inbox", "SourceState", "SourceView", "Tail"]
 
-FILE_BYTES = 1 << 20  # of one file in one cycle
-CYCLE_BYTES = 1 << 20  # of all files in one cycle
+CYCLE_BYTES = 1 << 20
 DISCOVER_S = 1.0
 DISCOVER_LEAST_S = 0.1  # a storm of hints causes no more than ten searches a second
 DISCOVER_SHARE = 20  # searching takes at most a twentieth of the time
@@ -77,6 +79,7 @@ LIVE_S = 6 * 3600.0  # a step may take two hours
 FAST_FILES = 200  # beyond so many fast files the interval grows in proportion
 STALLED_S = 5.0
 
+_SEARCH = ""  # in place of a source's name
 _NEVER = float("-inf")
 _T = TypeVar("_T")
 
@@ -114,7 +117,7 @@ class Tail:
         self._reloaded = False
         self._turn = 0
         self._now = _NEVER
-        self._busy: tuple[Source, float] | None = None
+        self._busy: tuple[str, float] | None = None  # the source that is looked at, and since when
         self._stopping = False
         self._woken = asyncio.Event()
         self._thread: ThreadPoolExecutor | None = None
@@ -171,7 +174,11 @@ class Tail:
         """How each source stands; patterns that match nothing are waiting sources too."""
         views = [source.view() for source in list(self._sources.values())]
         stalled = self._stalled()
-        views = [_stalled_view(view) if view.source == stalled else view for view in views]
+        why = f"{stalled}: its file system does not answer; the reading of all files waits for it"
+        views = [
+            replace(view, state="stalled", readable=False, error=why) if view.source == stalled else view
+            for view in views
+        ]
         for pattern, (run, error) in self._found.unmatched.items():
             views.append(
                 SourceView(encodable(pattern), run, "unreadable" if error else "waiting", readable=False, error=error)
@@ -184,6 +191,8 @@ class Tail:
         notices = []
         if self._wake is not None and self._wake.problem:
             notices.append(self._wake.problem)
+        if self._stalled() == _SEARCH:
+            notices.append("a file system does not answer the search for files; the reading of all files waits for it")
         if self._found.left_out:
             notices.append(
                 f"{self._found.left_out} files beyond the limit of {self._max_files} are not read; "
@@ -193,7 +202,7 @@ class Tail:
 
     def _stalled(self) -> str | None:
         busy = self._busy
-        return busy[0].name if busy is not None and self._clock.now() - busy[1] > STALLED_S else None
+        return busy[0] if busy is not None and self._clock.now() - busy[1] > STALLED_S else None
 
     # ------------------------------------------------------------------------------------------------ the cycle
     async def cycle(self, now: float) -> float:
@@ -217,6 +226,7 @@ class Tail:
 
     def _discover(self, now: float) -> None:
         """Step 1."""
+        self._busy = (_SEARCH, now)
         reloaded, self._reloaded = self._reloaded, False
         found = discover(self._patterns, {*self._sources, *self._positions}, self._max_files)
         for path, source in list(self._sources.items()):
@@ -237,6 +247,7 @@ class Tail:
         self._found = found
         if self._wake is not None:
             self._wake.watch(found.folders)
+        self._busy = None
         took = max(0.0, self._clock.now() - now)
         self._searched_at = now
         self._discover_at = now + max(DISCOVER_S, DISCOVER_SHARE * took)
@@ -249,8 +260,8 @@ class Tail:
         poll_s = self._poll_s * max(1.0, fast / FAST_FILES)
         due = [source for source in self._sources.values() if source.due_at <= now]
         for source in sorted(due, key=lambda source: (source.behind, source.due_at, source.turn)):
-            self._busy = (source, now)
-            read = source.poll(now, min(FILE_BYTES, left))
+            self._busy = (source.name, now)
+            read = source.poll(now, left)
             self._turn += 1
             source.turn = self._turn
             self._grown[source.run] = max(self._grown.get(source.run, _NEVER), source.grown_at)
@@ -273,21 +284,6 @@ class Tail:
 
     def _is_live(self, source: Source, now: float) -> bool:
         return now - self._grown.get(source.run, _NEVER) < LIVE_S
-
-
-def _stalled_view(view: SourceView) -> SourceView:
-    error = f"{view.source}: its file system does not answer; reading of all files waits for it"
-    return SourceView(
-        view.source,
-        view.run,
-        "stalled",
-        readable=False,
-        error=error,
-        position=view.position,
-        size=view.size,
-        generation=view.generation,
-        last_read_at=view.last_read_at,
-    )
 
 
 def _raise_descriptor_limit() -> None:

@@ -60,11 +60,11 @@ class Wake(FileSystemEventHandler):
 
     def watch(self, folders: Iterable[str]) -> None:
         """Watches exactly these directories, as far as they exist, in place of the former ones."""
-        wanted = {folder: inode for folder in folders if (inode := _inode(folder)) is not None}
+        folders = list(folders)
         self.problem = ""
-        if len(wanted) > FOLDERS:
-            self.problem = f"{len(wanted)} directories hold logs and {FOLDERS} are watched; the others are polled"
-            wanted = dict(list(wanted.items())[:FOLDERS])
+        if len(folders) > FOLDERS:
+            self.problem = f"{len(folders)} directories hold logs and {FOLDERS} are watched; the others are polled"
+        wanted = {folder: inode for folder in folders[:FOLDERS] if (inode := _inode(folder)) is not None}
         for folder, (watch, inode) in list(self._watches.items()):
             if wanted.get(folder) != inode:
                 self._observer.unschedule(watch)

@@ -124,7 +124,7 @@ async def test_a_file_system_that_does_not_answer_stalls_the_reading_and_nothing
     (view,) = tail.sources()
     assert (view.readable, view.error) == (
         False,
-        f"{log}: its file system does not answer; reading of all files waits for it",
+        f"{log}: its file system does not answer; the reading of all files waits for it",
     )
     answer.set()
     assert await take(inbox, 1) == [0]

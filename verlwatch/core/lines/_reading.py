@@ -104,8 +104,8 @@ class Reading:
             if waiting.lines > OPEN_LINES or place.start - waiting.place.end > OPEN_BYTES:
                 self._close(waiting.line.writer, place.end, records)
 
-    def _message(self, line: Line, kinds: Sequence[Kind], place: Place, now: float, records: list[Record]) -> None:
-        kind, said = self._parsed(line, kinds)
+    def _message(self, line: Line, raw: bytes, place: Place, now: float, records: list[Record]) -> None:
+        kind, said = self._parsed(line, raw)
         waiting = self._open.get(line.writer)
         if waiting and not line.is_bar:
             if said is None:

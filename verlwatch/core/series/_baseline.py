@@ -101,10 +101,11 @@ class Baseline:
     def relative(self, tokens: float, longest: float) -> tuple[float, float]:
         """A step's work relative to the usual work, minus 1; 0 where either is unknown."""
         t, m = self.usual_tokens, self.usual_longest
-        return (
-            min(tokens / t, MOST_WORK) - 1.0 if tokens and t else 0.0,
-            min(longest / m, MOST_WORK) - 1.0 if longest and m else 0.0,
-        )
+        tokens = tokens / t if tokens and t else 1.0
+        longest = longest / m if longest and m else 1.0
+        if tokens > MOST_WORK or longest > MOST_WORK:
+            tokens, longest = min(tokens, MOST_WORK), min(longest, MOST_WORK)
+        return tokens - 1.0, longest - 1.0
 
     def expect(self, tokens: float, longest: float) -> float:
         """The log value this relative work should give."""

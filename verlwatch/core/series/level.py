@@ -58,7 +58,7 @@ EARLY = 16.0
 ENOUGH, GROSS, GROSS_SIGMA = 3, math.log(1.25), 5.0  # so many steps, each so far out, need no statistics
 V_LEAST, V_JUMP = 0.9, 8.0
 V_YOUNG, V_FULL = 30, 1500
-REFRESH = 32  # steps between two looks at what changes slowly; more often at first
+REFRESH, YOUNG = 32, 64  # steps between two looks at what changes slowly; more often while the series is young
 
 
 def _nothing() -> list[int]:
@@ -111,7 +111,7 @@ class Level:
         self.residuals.append(int(residual / FINE))
         self.steps.append(seen.step)
         self.filled += 1
-        if not self.age % (REFRESH if self.age > KEEP else 8):
+        if not self.age % (REFRESH if self.age > YOUNG else 8):
             self._refresh(baseline)
         self.age += 1
         evidence, window = self._evidence()
