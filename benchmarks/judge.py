@@ -90,10 +90,10 @@ def main() -> None:
                 path = Path(folder) / "bench.log"
                 path.write_bytes(b"".join(lines))
                 plain, parsed, judged = (rate(work, path, seconds) for work in (read, split, judge))
-                print(
-                    f"{name.removesuffix('.driver.log')[:26]:<27} {label:<16} {plain:8.0f} {parsed:8.1f} {judged:8.1f}   "
-                    f"{judged / parsed:.2f}"
+                row = (
+                    f"{name.removesuffix('.driver.log')[:26]:<27} {label:<16} {plain:8.0f} {parsed:8.1f} {judged:8.1f}"
                 )
+                print(f"{row}   {judged / parsed:.2f}")
 
 
 if __name__ == "__main__":

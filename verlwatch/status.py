@@ -93,7 +93,8 @@ class SourceStatus:
 
     ``state`` is the reader's own word: ``waiting``, ``reading``, ``live``, ``unreadable`` and so on; ``readable`` is
     False where nothing can be read from it now.  ``position`` and ``size`` are bytes within this ``generation``;
-    ``lag_bytes`` is what has been written but not judged, ``lag_s`` how old the oldest of that is.
+    ``lag_bytes`` is what has been written but not judged, ``lag_s`` how old the oldest of that is.  Lines
+    over the limit are ``cut``, those that made a reader of ours fail ``broken``, those no UTF-8 ``undecodable``.
     """
 
     source: str
@@ -109,6 +110,8 @@ class SourceStatus:
     lines: int = 0
     cut_lines: int = 0
     broken_lines: int = 0
+    undecodable_lines: int = 0
+    nul_bytes: int = 0
     last_read_at: float | None = None
 
 

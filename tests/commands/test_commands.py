@@ -9,6 +9,7 @@ import pytest
 
 from verlwatch import __version__
 from verlwatch.cli import COMMANDS, build_parser, main
+from verlwatch.commands import _common
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,6 +91,24 @@ def test_a_truncated_step_is_unknown_in_the_report_not_zero(tmp_path: Path, caps
     assert main(["report", str(log)]) == 0
     row = next(line for line in capsys.readouterr().out.splitlines() if line.strip().startswith("2 "))
     assert row.split()[1:4] == ["-", "41.2", "-"]
+
+
+def test_a_bar_shows_on_a_terminal_once_the_work_has_taken_a_second(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter([0.0, 0.9, 2.0])
+    monkeypatch.setattr("verlwatch.commands._common.time.monotonic", lambda: next(clock))
+    with _common.bar() as off:
+        assert off is None
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with _common.bar() as show:
+        assert show is not None
+        show(10_000_000, 40_000_000)
+        assert capsys.readouterr().err == ""
+        show(20_000_000, 40_000_000)
+    said = capsys.readouterr().err
+    assert "50%  10 MB/s" in said
+    assert said.endswith("\r\x1b[K")
 
 
 def test_check_reports_every_problem_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,7 +85,8 @@ async def test_what_cannot_be_read_is_reported_and_the_others_go_on(
 async def test_noise_is_counted_and_harmless(recorded: Path, tmp_path: Path, start: Starter, sink: Sink) -> None:
     log = tmp_path / "noise.log"
     noise = (
-        bytes(range(256)) * 400
+        b"noise: "
+        + bytes(range(256)) * 400
         + b"\n\0\0\0\n"
         + b"\xff\xfe step:\xf0\x28 - x:1\n"
         + b"step:5 - "
@@ -97,6 +98,8 @@ async def test_noise_is_counted_and_harmless(recorded: Path, tmp_path: Path, sta
     status = await daemon.caught_up(log)
     (source,) = status["sources"]
     assert source["cut_lines"] == 1
+    assert source["nul_bytes"] == 3 + 400
+    assert source["undecodable_lines"] >= 1
     assert status["runs"][0]["step"] == 299
     assert await daemon.stop() == 0
 

@@ -174,16 +174,14 @@ class Source:
         last = self._queue[-1] if self._queue else self._current
         if last is not None and last.identity == identity:
             last.seen(status)
-            self._trouble, self.retry_s = None, 0.0
-            return
-        if not stat.S_ISREG(status.st_mode):
+        elif not stat.S_ISREG(status.st_mode):
             raise NotRegularError(errno.EINVAL, kind(status.st_mode), self.path)
-        holder = self._known.holder(identity)
-        if holder not in {None, self.name}:
+        elif (holder := self._known.holder(identity)) not in {None, self.name}:
             self._trouble = ("same file", f"{self.name} is the file that is read as {holder}")
+            return
         elif self._current is None or identity != self._current.identity:
             self._arrive(identity, now)
-            self._trouble, self.retry_s = None, 0.0
+        self._trouble, self.retry_s = None, 0.0
 
     def _arrive(self, identity: Identity, now: float) -> None:
         """The path names a file that is not the last one."""

@@ -147,6 +147,8 @@ class Overview:
             lines=counts.lines if counts else 0,
             cut_lines=counts.cut_lines if counts else 0,
             broken_lines=counts.broken if counts else 0,
+            undecodable_lines=counts.undecodable if counts else 0,
+            nul_bytes=counts.nul if counts else 0,
             last_read_at=view.last_read_at,
         )
 

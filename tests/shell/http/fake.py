@@ -148,6 +148,8 @@ def status() -> Status:
                 lines=1_204_882,
                 cut_lines=2,
                 broken_lines=1,
+                undecodable_lines=3,
+                nul_bytes=16,
                 last_read_at=NOW - 1,
             ),
             SourceStatus(

@@ -83,6 +83,8 @@ SOURCE = {
         ("lines_total", SOURCE, 1_204_882),
         ("lines_cut_total", SOURCE, 2),
         ("lines_broken_total", SOURCE, 1),
+        ("lines_undecodable_total", SOURCE, 3),
+        ("nul_bytes_total", SOURCE, 16),
         ("outbox_pending", {"receiver": "oncall"}, 2),
         ("outbox_dead", {"receiver": "oncall"}, 1),
         ("outbox_oldest_seconds", {"receiver": "oncall"}, 754),

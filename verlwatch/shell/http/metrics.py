@@ -173,8 +173,15 @@ def _sources(to: _Exposition, sources: Sequence[SourceStatus]) -> Iterator[Metri
     yield to.counter("lines_total", "Lines read.", labels, [(key, one.lines) for key, one in rows])
     yield to.counter("lines_cut_total", "Lines cut for length.", labels, [(key, one.cut_lines) for key, one in rows])
     yield to.counter(
-        "lines_broken_total", "Lines that no reading fits.", labels, [(key, one.broken_lines) for key, one in rows]
+        "lines_broken_total", "Lines that made a reader fail.", labels, [(key, one.broken_lines) for key, one in rows]
     )
+    yield to.counter(
+        "lines_undecodable_total",
+        "Lines that are no UTF-8.",
+        labels,
+        [(key, one.undecodable_lines) for key, one in rows],
+    )
+    yield to.counter("nul_bytes_total", "NUL bytes read.", labels, [(key, one.nul_bytes) for key, one in rows])
 
 
 def _runs(to: _Exposition, runs: Sequence[RunStatus]) -> Iterator[Metric]:

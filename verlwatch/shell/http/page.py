@@ -189,9 +189,13 @@ def _sources(sources: Sequence[SourceStatus], now: float, zone: tzinfo | None) -
 
 
 def _source(one: SourceStatus, now: float, zone: tzinfo | None) -> Sequence[str]:
-    odd = ", ".join(
-        f"{count:,} {word}" for count, word in ((one.cut_lines, "cut"), (one.broken_lines, "broken")) if count
+    counts = (
+        (one.cut_lines, "cut"),
+        (one.broken_lines, "broken"),
+        (one.undecodable_lines, "undecodable"),
+        (one.nul_bytes, "NUL"),
     )
+    odd = ", ".join(f"{count:,} {word}" for count, word in counts if count)
     return (
         tag("code", one.source),
         one.run,
