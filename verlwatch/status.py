@@ -161,6 +161,8 @@ class Status:
     now: float
     ready: bool
     not_ready: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    """What works, but worse than it could: polling without inotify, files left out."""
     runs: tuple[RunStatus, ...] = ()
     incidents: tuple[IncidentStatus, ...] = ()
     incident_counts: tuple[IncidentCount, ...] = ()

@@ -94,6 +94,7 @@ def render(status: dict[str, Any]) -> str:
     """A status as a person reads it, at most 100 columns."""
     lines = [f"verlwatch {status['version']}: {'ready' if status['ready'] else 'NOT READY'}"]
     lines += [f"  ! {reason}" for reason in status["not_ready"]]
+    lines += [f"  - {notice}" for notice in status["notices"]]
     for run in status["runs"]:
         total = f" of {run['total_steps']}" if run["total_steps"] else ""
         age = f", {run['age_s']:.0f} s ago" if run["age_s"] is not None else ""

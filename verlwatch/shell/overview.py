@@ -89,6 +89,7 @@ class Overview:
             now=now,
             ready=not not_ready,
             not_ready=not_ready,
+            notices=self._tail.notices,
             runs=tuple(_run(run, now) for run in engine.runs.values()),
             incidents=(*incidents, *(_closed_incident(t, at) for at, t in reversed(self._closed))),
             incident_counts=self._counts(),

@@ -99,6 +99,7 @@ def _trouble(status: Status, stalled: str | None) -> Html:
     said = [
         *([f"Not judging: {stalled}"] if stalled else []),
         *(f"Not ready: {what}" for what in status.not_ready),
+        *status.notices,
         *(f"Given up for {one.name}: {one.dead:,} messages" for one in status.receivers if one.dead),
     ]
     return tag("ul", *(tag("li", text) for text in said), class_="trouble") if said else Html("")
