@@ -207,3 +207,15 @@ def test_a_cut_line_is_closed_by_time_and_wakes_the_caller() -> None:
     (row,) = engine.tick(deadline).steps
     assert row.values == {"actor/lr": 0.001, "timing_s/gen": 40.125}
     assert engine.deadline() is None
+
+
+def test_a_phase_too_small_to_matter_is_judged_from_the_step_at_which_it_does() -> None:
+    log = RUN[: RUN.index(b"step:100 - ")]
+    big = RUN[RUN.index(b"step:100 - ") :].replace(b"timing_s/adv:0.", b"timing_s/adv:9.", 1)
+    engine = Engine(SETTINGS)
+    assert engine.feed(Chunk("train.log", 1, 0, log), 0.0).transitions == ()
+    assert "adv" not in engine.runs["train"].series
+    end = big.index(b"step:101 - ")
+    (opened,) = engine.feed(Chunk("train.log", 1, len(log), big[:end]), 0.0).transitions
+    assert (opened.phase, opened.step, opened.rule) == ("adv", 100, "phase_spike")
+    assert 25 < opened.ratio < 40

@@ -32,6 +32,8 @@ from verlwatch.core.types import (
 )
 
 RECENT = 24
+SLIGHT = 2.0
+"""A phase that takes less than the least share of a step that is told, by this factor, is not judged yet."""
 MONTH_S = 30 * 86400.0
 STATE_VERSION = 1
 _EVENT: dict[Reason, EventName] = {"opened": "opened", "escalated": "updated", "updated": "updated"}
@@ -58,6 +60,9 @@ class Run:
         self.series: dict[str, Watch] = {}
         self.judged: dict[str, tuple[int, int]] = {}  # metric -> (attempt, step) of its last judged value
         self.recent: dict[str, deque[float]] = {}
+        self.slight: dict[
+            str, deque[tuple[int, float, float | None, float | None]]
+        ] = {}  # not judged: step, value, work
         self.expected: dict[str, float] = {}
         self.step = -1
         self.step_at = 0.0
@@ -122,7 +127,7 @@ class Run:
             # late values fill only series that are not past this step
             if at <= self.judged.get(metric, (0, -1)) or metric in self.quarantined:
                 continue
-            watch = self.series.get(metric) or self._watch(metric, facts.seconds)
+            watch = self.series.get(metric) or self._take_up(metric, at, value, facts)
             if watch is None:
                 continue
             fresh = True
@@ -136,24 +141,38 @@ class Run:
             diagnoses = self._diagnose(samples.step, facts.seconds)
             self._tell(self.incidents.update(diagnoses, endings, moment), moment, told)
 
-    def _watch(self, metric: str, seconds: Mapping[str, float]) -> Watch | None:
-        """A new series, if this metric is judged and there is room.
+    def _take_up(self, metric: str, at: tuple[int, int], value: float, facts: steps.StepFacts) -> Watch | None:
+        """The series of a metric that is judged from now on; None if it is not, or not yet.
 
-        The run's budget of false alarms is shared by its steps of a month and its series.
+        A phase that takes so little of a step that it would have to triple before anybody is told only has its last
+        values kept.  When it takes more, they are shown to its series first: the very step is judged.
         """
         if metric not in JUDGED or len(self.series) >= self.settings.max_series:
             return None
+        if metric not in self.recent:
+            self.recent[metric], self.slight[metric] = deque(maxlen=RECENT), deque(maxlen=RECENT)
+        past = self.slight[metric]
+        if value < self.settings.min_step_share / SLIGHT * facts.seconds.get(STEP, 0.0):
+            self.judged[metric] = at
+            self.recent[metric].append(value)
+            past.append((at[1], value, *facts.work))
+            return None
+        watch = self.series[metric] = self._watch(metric, facts.seconds)
+        for i, (step, earlier, tokens, longest) in enumerate(self.slight.pop(metric)):
+            watch.update(step, earlier, Workload(tokens, longest), restart=i == 0)
+        return watch
+
+    def _watch(self, metric: str, seconds: Mapping[str, float]) -> Watch:
+        """A new series.  The run's budget of false alarms is shared by its steps of a month and its series."""
         shares = phase(metric)
         step_s = min(max(seconds.get(STEP) or sum(seconds.values()), 1.0), 3600.0)
-        watch = self.series[metric] = Watch(
+        return Watch(
             SeriesKey(self.name, metric),
             (shares.tokens, shares.longest),
             self.settings.false_alarms_per_month / (MONTH_S / step_s * len(JUDGED)),
             worse="down" if metric == THROUGHPUT else "up",
             accept_after=self.settings.accept_after_steps,
         )
-        self.recent[metric] = deque(maxlen=RECENT)
-        return watch
 
     @property
     def changes(self) -> dict[str, ChangePoint]:
@@ -231,6 +250,7 @@ class Run:
             "incidents": self.incidents.state(),
             "judged": {metric: list(at) for metric, at in self.judged.items()},
             "recent": {metric: list(values) for metric, values in self.recent.items()},
+            "slight": {metric: [list(row) for row in rows] for metric, rows in self.slight.items()},
             "expected": self.expected,
             "step": self.step,
             "step_at": self.step_at,
@@ -249,6 +269,7 @@ class Run:
         self.incidents = OpenIncidents.from_state(data["incidents"])
         self.judged = {metric: (at[0], at[1]) for metric, at in data["judged"].items()}
         self.recent = {metric: deque(values, maxlen=RECENT) for metric, values in data["recent"].items()}
+        self.slight = {m: deque(map(tuple, rows), maxlen=RECENT) for m, rows in data["slight"].items()}
         self.expected = dict(data["expected"])
         self.step, self.step_at = data["step"], data["step_at"]
         self.planned, self.release = data["planned"], data["release"]

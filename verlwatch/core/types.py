@@ -128,8 +128,7 @@ class Workload(NamedTuple):
     longest: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ChangePoint:
+class ChangePoint(NamedTuple):
     """A detector's word on one series.
 
     ``kind`` is the detector that told it (``spike``: a slow step; ``level``: a lasting change), ``step`` when it was

@@ -175,7 +175,7 @@ def _run(run: Run, now: float) -> RunStatus:
 def _phase(run: Run, metric: str, step: float | None) -> PhaseStatus:
     recent = tuple(run.recent[metric])
     now, expected, change = recent[-1], run.expected.get(metric), run.changes.get(metric)
-    state = "warm-up" if expected is None and now > 0 else "normal"
+    state = "warm-up" if expected is None and metric in run.series else "normal"
     if change is not None:
         state = "slow" if change.kind == "spike" else "shift"
     return PhaseStatus(

@@ -114,7 +114,7 @@ class Baseline:
     def judge(self, step: int, y: float, tokens: float, longest: float, offset: float) -> Seen:
         """Compare a step with the level ``offset`` log units above the baseline."""
         work = 1.0 + self.tokens * tokens + self.longest * longest
-        residual = y - self.level - math.log(max(LEAST_WORK, work)) - offset
+        residual = y - self.level - math.log(work if work > LEAST_WORK else LEAST_WORK) - offset
         phi, past = self.phi, self.past
         innovation = residual - phi * past
         other = residual - phi * self.raw_past
@@ -133,22 +133,23 @@ class Baseline:
         """Take in a step that nothing was wrong with."""
         z = self._filter(seen)
         self.learned += 1
-        gain = 1.0 / min(FULL, YOUNG + self.learned)
+        gain = 1.0 / (YOUNG + self.learned) if self.learned < FULL - YOUNG else 1.0 / FULL
         # Leverage is part of z, so that an uncertain baseline does not look like noise.
         z2 = z * z
-        variance = self.variance * (1.0 + gain * (UNCLIP * min(CLIP2, z2) - 1.0))
-        u2, top = seen.innovation * seen.innovation, CLIP2 * self.shock
-        shock = self.shock + gain * (UNCLIP * min(top, u2) - self.shock)
-        self.variance = max(FLOOR, variance)
-        self.shock = max(FLOOR, shock)
-        self.sd = math.sqrt(self.variance + self.leverage)
-        self.sigma = math.sqrt(self.shock)
+        variance = self.variance * (1.0 + gain * (UNCLIP * (z2 if z2 < CLIP2 else CLIP2) - 1.0))
+        self.variance = variance = variance if variance > FLOOR else FLOOR
+        shock, u2 = self.shock, seen.innovation * seen.innovation
+        top = CLIP2 * shock
+        shock += gain * (UNCLIP * (u2 if u2 < top else top) - shock)
+        self.shock = shock = shock if shock > FLOOR else FLOOR
+        self.sd = math.sqrt(variance + self.leverage)
+        self.sigma = math.sqrt(shock)
         last = self.last
-        self.last = z = CLIP if z > CLIP else max(z, -CLIP)
-        self.products = FADE * self.products + z * last
-        self.squares = FADE * self.squares + last * last + 1e-6  # never zero, not even in a constant series
-        phi = self.products / self.squares
-        self.phi = 0.0 if phi < 0.0 else min(PHI_MAX, phi)
+        self.last = z = CLIP if z > CLIP else -CLIP if z < -CLIP else z
+        self.products = products = FADE * self.products + z * last
+        self.squares = squares = FADE * self.squares + last * last + 1e-6  # never zero, not even in a constant series
+        phi = products / squares
+        self.phi = 0.0 if phi < 0.0 else phi if phi < PHI_MAX else PHI_MAX
 
     def shift(self, size: float, steps: int) -> None:
         """Move the level for good, by a ``size`` that so many steps showed."""
@@ -173,14 +174,16 @@ class Baseline:
         c00 += WANDER * WANDER
         _, y, f1, f2, *_ = seen
         work = 1.0 + self.tokens * f1 + self.longest * f2
-        work = max(work, LEAST_WORK)
+        if work < LEAST_WORK:
+            work = LEAST_WORK
         f1 /= work
         f2 /= work
         e = y - self.level - math.log(work)
         g0 = c00 + c01 * f1 + c02 * f2
         g1 = c01 + c11 * f1 + c12 * f2
         g2 = c02 + c12 * f1 + c22 * f2
-        self.leverage = leverage = max(0.0, g0 + g1 * f1 + g2 * f2)
+        leverage = g0 + g1 * f1 + g2 * f2
+        self.leverage = leverage = leverage if leverage > 0.0 else 0.0
         variance = self.variance
         z = e / math.sqrt(variance + leverage)
         size = abs(z)

@@ -15,7 +15,6 @@ smallest values it can print is large and means nothing.
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from verlwatch.core.series import level, spike
@@ -130,7 +129,7 @@ class Watch:
         if change is None or rival is None or not rival.lasting:
             return change
         effect = math.exp(self._sign * rival.size)
-        return replace(change, effect=effect, after=change.before * effect)
+        return change._replace(effect=effect, after=change.before * effect)
 
     def expected(self, work: Workload) -> float | None:
         """What the old baseline expects of this work, in the metric's own unit; None before there is one."""
@@ -283,4 +282,6 @@ def _known(amount: float | None) -> float:
 
 def _written(point: ChangePoint) -> dict[str, Any]:
     """A change point without its series."""
-    return {f.name: getattr(point, f.name) for f in fields(point) if f.name != "series"}
+    written = point._asdict()
+    del written["series"]
+    return written
