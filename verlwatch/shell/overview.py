@@ -6,7 +6,7 @@ What has to be looked up on disk is looked up by `refresh`, so that answering a 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import get_args
 
@@ -89,7 +89,7 @@ class Overview:
             now=now,
             ready=not not_ready,
             not_ready=not_ready,
-            notices=self._tail.notices,
+            notices=tuple(self._notices()),
             runs=tuple(_run(run, now) for run in engine.runs.values()),
             incidents=(*incidents, *(_closed_incident(t, at) for at, t in reversed(self._closed))),
             incident_counts=self._counts(),
@@ -113,6 +113,13 @@ class Overview:
         for run in self._judge.engine.runs.values():
             reasons += [f"run {run.name}: {part} is no longer judged: {why}" for part, why in run.quarantined.items()]
         return reasons
+
+    def _notices(self) -> Iterator[str]:
+        yield from self._tail.notices
+        engine = self._judge.engine
+        if engine.refused_runs:
+            limit = engine.settings.max_runs
+            yield f"more than {limit} runs: {engine.refused_runs} records of further ones were left out"
 
     def _counts(self) -> tuple[IncidentCount, ...]:
         return tuple(
