@@ -187,14 +187,13 @@ def test_state_of_an_unknown_version_starts_warm_instead_of_failing() -> None:
     assert engine.runs["train"].step == 300
 
 
-def test_nothing_opens_after_the_end_of_a_run() -> None:
-    end = RUN.index(b"step:210 - ")
-    over = (
+def test_a_line_that_looks_like_the_end_mutes_no_run() -> None:
+    end = RUN.index(b"step:100 - ")
+    said = (
         RUN[:end] + b"\n(TaskRunner pid=8785) Final validation metrics: None\n" + RUN[RUN.rindex(b"\n", 0, end) + 1 :]
     )
-    outcome = Engine(SETTINGS).feed(Chunk("train.log", 1, 0, over), 0.0)
-    assert outcome.transitions[-1].closed_as == "run ended"
-    assert outcome.transitions[-1].step == 209
+    outcome = Engine(SETTINGS).feed(Chunk("train.log", 1, 0, said), 0.0)
+    assert [t.phase for t in outcome.transitions if t.event == "opened"] == ["gen", "old_log_prob", "gen"]
 
 
 def test_a_cut_line_is_closed_by_time_and_wakes_the_caller() -> None:
@@ -219,3 +218,165 @@ def test_a_phase_too_small_to_matter_is_judged_from_the_step_at_which_it_does() 
     (opened,) = engine.feed(Chunk("train.log", 1, len(log), big[:end]), 0.0).transitions
     assert (opened.phase, opened.step, opened.rule) == ("adv", 100, "phase_spike")
     assert 25 < opened.ratio < 40
+
+
+class Training:
+    """A run made up step by step, as verl prints it."""
+
+    def __init__(self, pid: int = 7) -> None:
+        self.pid = pid
+        self.noise = random.Random(5)
+        self.lines: list[str] = []
+
+    def steps(self, first: int, last: int, **seconds: float) -> Training:
+        """Steps whose phases take so long, give or take 2 %; ``other`` is the time outside all phases."""
+        for step in range(first, last + 1):
+            took = {
+                name: s * self.noise.uniform(0.98, 1.02) for name, s in ({"gen": 40.0, "ref": 5.0} | seconds).items()
+            }
+            total = sum(took.values())
+            took.pop("other", None)
+            values = " - ".join(f"timing_s/{name}:{s!r}" for name, s in {**took, "step": total}.items())
+            self.line(f"step:{step} - actor/lr:1e-06 - {values} - perf/throughput:55.5")
+        return self
+
+    def line(self, text: str) -> Training:
+        self.lines.append(f"(TaskRunner pid={self.pid}) {text}\n")
+        return self
+
+    def told(self, engine: Engine | None = None) -> Outcome:
+        data = "".join(self.lines).encode()
+        return (engine or Engine(SETTINGS)).feed(Chunk("train.log", 1, 0, data), 0.0)
+
+
+def story(outcome: Outcome) -> list[tuple[str, str, int]]:
+    return [(t.event if t.closed_as is None else t.closed_as, t.phase, t.onset_step) for t in outcome.transitions]
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "0.0", "-3.5", "1e+300", "1e-300"])
+@pytest.mark.parametrize("key", ["timing_s/gen", "timing_s/step", "perf/throughput", "actor/lr"])
+def test_no_value_in_any_key_stops_or_mutes_the_watcher(key: str, value: str) -> None:
+    import re
+
+    training = Training().steps(1, 100).steps(101, 101, gen=160.0).steps(102, 130).steps(131, 160, gen=80.0)
+    for i in [*range(3), 95, 100, 101, 135, 159]:
+        training.lines[i] = re.sub(rf"{key}:\S+", f"{key}:{value}", training.lines[i])
+    engine = Engine(SETTINGS)
+    outcome = training.told(engine)
+    assert engine.runs["train"].quarantined == {}
+    assert ("opened", "gen") in [(event, phase) for event, phase, _ in story(outcome)]
+    assert orjson.dumps([n.message for n in outcome.notifications])
+
+
+def test_what_was_open_ends_with_its_attempt_and_the_next_one_begins_quietly() -> None:
+    training = Training().steps(1, 100).steps(101, 130, gen=80.0)
+    again = Training(pid=8).steps(121, 160)
+    training.lines += again.lines
+    outcome = training.told()
+    assert story(outcome) == [("opened", "gen", 101), ("run ended", "gen", 101)]
+    assert all(n.message.summary.count("-") == 0 for n in outcome.notifications)
+
+
+def test_what_is_still_slow_after_a_resume_is_told_anew() -> None:
+    training = Training().steps(1, 100).steps(101, 130, gen=80.0)
+    training.lines += Training(pid=8).steps(121, 160, gen=80.0).lines
+    outcome = training.told()
+    assert [(event, phase) for event, phase, _ in story(outcome)] == [
+        ("opened", "gen"), ("run ended", "gen"), ("opened", "gen"),
+    ]  # fmt: skip
+    assert outcome.transitions[-1].attempt == 2
+    assert 121 <= outcome.transitions[-1].onset_step <= 125
+
+
+def test_a_change_at_the_edge_of_what_matters_is_told_once() -> None:
+    outcome = Training().steps(1, 100, adv=0.5, gen=43.9).steps(101, 250, adv=1.0, gen=43.9).told()
+    assert len(story(outcome)) <= 2
+
+
+def test_a_slow_step_that_a_phase_explains_later_keeps_its_id() -> None:
+    training = Training().steps(1, 100, other=10.0).steps(101, 108, other=60.0).steps(109, 140, other=60.0, gen=44.0)
+    outcome = training.told()
+    opened = {t.incident for t in outcome.transitions if t.event == "opened"}
+    assert {t.incident for t in outcome.transitions} == opened
+
+
+def test_when_the_leading_phase_recovers_the_other_is_not_an_escalation() -> None:
+    training = Training().steps(1, 100).steps(101, 120, gen=160.0, ref=15.0).steps(121, 140, ref=15.0).steps(141, 150)
+    outcome = training.told()
+    reasons = [(n.reason, n.message.phase) for n in outcome.notifications]
+    assert reasons[0][0] == "opened"
+    assert ("updated", "ref") in reasons
+    assert reasons[-1] == ("resolved", "ref")
+    assert "×4" not in outcome.notifications[-1].message.title
+
+
+def test_falling_throughput_is_told_where_no_step_is_printed() -> None:
+    noise = random.Random(3)
+    lines = [
+        f"step:{step} - actor/lr:1e-06 - perf/throughput:{(55.0 if step < 100 else 30.0) * noise.uniform(0.98, 1.02)!r}"
+        f" - training/epoch:0\n(TaskRunner pid=7) \n"
+        for step in range(1, 140)
+    ]
+    data = "".join(f"(TaskRunner pid=7) {line}" for line in lines).encode()
+    outcome = Engine(SETTINGS).feed(Chunk("train.log", 1, 0, data), 0.0)
+    assert story(outcome)[:1] == [("opened", "throughput", 100)]
+
+
+def test_an_absurd_step_number_is_no_step() -> None:
+    training = Training().steps(1, 60).steps(999_999_999_999, 999_999_999_999).steps(61, 90)
+    engine = Engine(SETTINGS)
+    training.told(engine)
+    run = engine.runs["train"]
+    assert (run.attempts.current, run.step, run.implausible) == (1, 90, 1)
+
+
+def test_a_real_leap_is_believed_when_it_goes_on() -> None:
+    engine = Engine(SETTINGS)
+    Training().steps(1, 60).steps(50_000, 50_010).told(engine)
+    assert engine.runs["train"].step == 50_010
+
+
+@pytest.mark.parametrize("kind", ["run", "series"])
+def test_state_of_which_one_kind_is_unknown_starts_warm(kind: str) -> None:
+    disk = Disk()
+    feed_all(iter([RUN[:200_000]]), disk)
+    states = tuple(
+        State(s.kind, s.key, 999, {"what": "is this"}) if s.kind == kind else s for s in disk.snapshot().states
+    )
+    engine = Engine(SETTINGS)
+    engine.restore(Snapshot(tuple(disk.cursors.values()), states, ()))
+    at = disk.cursors["train.log"].reread_from
+    engine.feed(Chunk("train.log", 1, at, RUN[at:]), 0.0)
+    assert engine.runs["train"].step == 300
+    assert engine.runs["train"].quarantined == {}
+
+
+def test_a_first_step_that_took_long_is_no_measure_of_the_budget() -> None:
+    def rate(first: float) -> float:
+        engine = Engine(SETTINGS)
+        Training().steps(1, 1, gen=first).steps(2, 40).told(engine)
+        return engine.runs["train"].series["gen"]._detectors[0].rate
+
+    assert rate(1200.0) == pytest.approx(rate(45.0), rel=0.05)
+
+
+def test_settings_reach_the_series_that_are_known() -> None:
+    engine = Engine(SETTINGS)
+    Training().steps(1, 40).told(engine)
+    watch = engine.runs["train"].series["gen"]
+    before = watch._detectors[0].rate
+    engine.reconfigure(Settings(false_alarms_per_month=10.0, accept_after_steps=33))
+    assert watch._detectors[0].rate == pytest.approx(10 * before, rel=0.05)
+    assert watch._accept_after == 33
+
+
+def test_a_key_that_cannot_be_written_again_is_not_read() -> None:
+    line = b'{"step":5,"data":{"\\ud800":1,"timing_s/gen":NaN}}\n'
+    assert Engine(SETTINGS).feed(Chunk("run.jsonl", 1, 0, line), 0.0).steps == ()
+
+
+def test_lost_seconds_count_every_step_since_the_onset_in_every_phase() -> None:
+    outcome = Training().steps(1, 100).steps(101, 110, gen=80.0, ref=10.0).steps(111, 115).told()
+    summary = outcome.notifications[-1].message.summary
+    cost = float(summary.split("it cost ")[1].split(" s")[0])
+    assert cost == pytest.approx(10 * (40.0 + 5.0), rel=0.05)

@@ -23,6 +23,8 @@ from verlwatch.core.phases import PHASES, STEP
 from verlwatch.core.types import Writer
 
 RECALL = 1024
+MAX_LEAP = 10_000
+"""No run skips so many steps; a line that says so is model output or noise, unless the next one goes on from there."""
 _SIGNED = (*(phase.name for phase in PHASES), STEP)
 _COARSE = 0.00051  # half a unit of ``.3f``, and a little for binary fractions
 
@@ -72,6 +74,7 @@ class _View:
     attempt: int = 0
     undecided: bool = True
     restarted: bool = False
+    leap: int = -1
 
 
 class Attempts:
@@ -97,9 +100,13 @@ class Attempts:
         if view.last_step >= 0:
             view.undecided = view.restarted = True
 
-    def place(self, source: str, generation: int, writer: Writer, step: int, seconds: Mapping[str, float]) -> Place:
-        """Finds the attempt of a step and remembers its seconds there."""
+    def place(
+        self, source: str, generation: int, writer: Writer, step: int, seconds: Mapping[str, float]
+    ) -> Place | None:
+        """Finds the attempt of a step and remembers its seconds there; None if the step is not plausible."""
         view = self._view(source, generation, writer)
+        if self._leaps(view, step):
+            return None
         signature = _signature(seconds)
         if not view.undecided and self._goes_back(view, step, signature):
             view.undecided = view.restarted = True
@@ -132,6 +139,13 @@ class Attempts:
         elif writer.pid:
             view.writer = writer
         return view
+
+    def _leaps(self, view: _View, step: int) -> bool:
+        """Whether the step lies implausibly far ahead of what its source told last."""
+        if view.undecided or step - view.last_step <= MAX_LEAP or 0 < step - view.leap <= MAX_LEAP < view.leap:
+            return False
+        view.leap = step
+        return True
 
     def _presumed(self, view: _View) -> int:
         """The attempt of a line without timing (validation before training) that comes before the decision."""
@@ -176,7 +190,15 @@ class Attempts:
         return {
             "attempts": {str(number): attempt.last_step for number, attempt in self._attempts.items()},
             "views": {
-                source: [v.generation, list(v.writer), v.last_step, v.attempt, v.undecided, v.restarted]
+                source: [
+                    v.generation,
+                    list(v.writer),
+                    v.last_step,
+                    v.attempt,
+                    v.undecided,
+                    v.restarted,
+                    v.leap,
+                ]
                 for source, v in self._views.items()
             },
         }
@@ -187,8 +209,8 @@ class Attempts:
         self = cls()
         self._attempts = {int(n): _Attempt(int(n), last_step) for n, last_step in state["attempts"].items()}
         self._views = {
-            source: _View(generation, Writer(*writer), last_step, attempt, undecided, restarted)
-            for source, (generation, writer, last_step, attempt, undecided, restarted) in state["views"].items()
+            source: _View(generation, Writer(*writer), *rest)
+            for source, (generation, writer, *rest) in state["views"].items()
         }
         return self
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import Any
 
 from verlwatch.core import steps
@@ -32,10 +33,12 @@ from verlwatch.core.types import (
 )
 
 RECENT = 24
+SETTLING = 3
 SLIGHT = 2.0
 """A phase that takes less than the least share of a step that is told, by this factor, is not judged yet."""
 MONTH_S = 30 * 86400.0
 STATE_VERSION = 1
+_THROUGHPUT_KEY = "perf/throughput"
 _EVENT: dict[Reason, EventName] = {"opened": "opened", "escalated": "updated", "updated": "updated"}
 _ENDING: dict[str, ClosedAs] = {"returned": "resolved", "settled": "accepted"}
 
@@ -60,9 +63,8 @@ class Run:
         self.series: dict[str, Watch] = {}
         self.judged: dict[str, tuple[int, int]] = {}  # metric -> (attempt, step) of its last judged value
         self.recent: dict[str, deque[float]] = {}
-        self.slight: dict[
-            str, deque[tuple[int, float, float | None, float | None]]
-        ] = {}  # not judged: step, value, work
+        self.waiting: dict[str, deque[tuple[int, int, float, float | None, float | None]]] = {}
+        """Of metrics not judged yet: attempt, step, value, tokens and longest response."""
         self.expected: dict[str, float] = {}
         self.step = -1
         self.step_at = 0.0
@@ -72,6 +74,7 @@ class Run:
         self.release = ""
         self.dirty: set[str] = set()
         self.steps_seen = 0
+        self.implausible = 0
         self.quarantined: dict[str, str] = {}  # series or rule -> why it is no longer judged
 
     # ------------------------------------------------------------------------------------------------ records
@@ -80,14 +83,19 @@ class Run:
         origin = samples.origin
         timings = steps.timings(samples.values)
         place = self.attempts.place(origin.source, origin.generation, origin.writer, samples.step, timings)
+        if place is None:
+            self.implausible += 1
+            return
         told.steps.append(StepRow(self.name, place.attempt, samples.step, now, samples.values))
         if not place.current:
             return
         if place.began:
-            self.finished, self.bar_full, self.step = False, False, -1
+            self._begin(place.attempt, now, told)
         if samples.step > self.step:
+            if self.finished and timings:  # whatever said that it was the end, it was not
+                self.finished = self.bar_full = False
             self.step, self.step_at = samples.step, now
-        if timings:
+        if timings or _THROUGHPUT_KEY in samples.values:
             self._judge(samples, timings, place.attempt, now, told)
         if self.bar_full:
             self._end(now, told)
@@ -106,6 +114,13 @@ class Run:
             self.bar_full = total == event.attributes.get("done")
         if event.name == "finished" or self.bar_full:
             self._end(now, told, sure=event.name == "finished")
+
+    def _begin(self, attempt: int, now: float, told: Told) -> None:
+        """Another attempt: what was open ends with the one before; the baselines stay."""
+        if self.step >= 0 and not self.finished:
+            moment = Moment(self.name, attempt - 1, self.step, now)
+            self._tell(self.incidents.finish(moment), moment, told)
+        self.finished, self.bar_full, self.step = False, False, -1
 
     def _end(self, now: float, told: Told, *, sure: bool = False) -> None:
         """The run is over.  A full progress bar alone says so only once its last step has been printed."""
@@ -128,9 +143,9 @@ class Run:
             if at <= self.judged.get(metric, (0, -1)) or metric in self.quarantined:
                 continue
             watch = self.series.get(metric) or self._take_up(metric, at, value, facts)
+            fresh = fresh or metric in self.recent
             if watch is None:
                 continue
-            fresh = True
             for point in self._update(watch, at, value, facts.work):
                 if point.action in _ENDING:
                     last = point.onset - 1 if point.action == "returned" else samples.step
@@ -144,35 +159,49 @@ class Run:
     def _take_up(self, metric: str, at: tuple[int, int], value: float, facts: steps.StepFacts) -> Watch | None:
         """The series of a metric that is judged from now on; None if it is not, or not yet.
 
-        A phase that takes so little of a step that it would have to triple before anybody is told only has its last
-        values kept.  When it takes more, they are shown to its series first: the very step is judged.
+        The first values only wait: they are the slowest, and no measure of how many steps a month has.  So do those of
+        a phase that takes so little of a step that it would have to triple before anybody is told.  When it takes
+        more, what has waited is shown to its series first: the very step is judged.
         """
-        if metric not in JUDGED or len(self.series) >= self.settings.max_series:
+        if metric not in JUDGED:
             return None
-        if metric not in self.recent:
-            self.recent[metric], self.slight[metric] = deque(maxlen=RECENT), deque(maxlen=RECENT)
-        past = self.slight[metric]
-        if value < self.settings.min_step_share / SLIGHT * facts.seconds.get(STEP, 0.0):
+        recent = self.recent.setdefault(metric, deque(maxlen=RECENT))
+        past = self.waiting.setdefault(metric, deque(maxlen=RECENT))
+        least = self.settings.min_step_share / SLIGHT * facts.seconds.get(STEP, 0.0)
+        if value < least or len(recent) < SETTLING:
             self.judged[metric] = at
-            self.recent[metric].append(value)
-            past.append((at[1], value, *facts.work))
+            recent.append(value)
+            past.append((*at, value, *facts.work))
             return None
-        watch = self.series[metric] = self._watch(metric, facts.seconds)
-        for i, (step, earlier, tokens, longest) in enumerate(self.slight.pop(metric)):
-            watch.update(step, earlier, Workload(tokens, longest), restart=i == 0)
+        watch = self.series[metric] = self._watch(metric)
+        attempt = 0
+        for earlier, step, old, tokens, longest in self.waiting.pop(metric):
+            self._show(watch, step, old, Workload(tokens, longest), restart=earlier != attempt)
+            attempt = earlier
         return watch
 
-    def _watch(self, metric: str, seconds: Mapping[str, float]) -> Watch:
-        """A new series.  The run's budget of false alarms is shared by its steps of a month and its series."""
+    def _watch(self, metric: str) -> Watch:
+        """A new series."""
         shares = phase(metric)
-        step_s = min(max(seconds.get(STEP) or sum(seconds.values()), 1.0), 3600.0)
         return Watch(
             SeriesKey(self.name, metric),
             (shares.tokens, shares.longest),
-            self.settings.false_alarms_per_month / (MONTH_S / step_s * len(JUDGED)),
+            self._rate(),
             worse="down" if metric == THROUGHPUT else "up",
             accept_after=self.settings.accept_after_steps,
         )
+
+    def _rate(self) -> float:
+        """False alarms per step that a series may raise: the run's budget over a month's steps and all series."""
+        seconds = self.recent.get(STEP) or [sum(median(values) for m, values in self.recent.items() if m != THROUGHPUT)]
+        step_s = min(max(median(seconds), 1.0), 3600.0)
+        return min(1.0, self.settings.false_alarms_per_month / (MONTH_S / step_s * len(JUDGED)))
+
+    def tune(self, settings: Settings) -> None:
+        """Takes up other settings; baselines and incidents stay."""
+        self.settings = settings
+        for watch in self.series.values():
+            watch.tune(self._rate(), settings.accept_after_steps)
 
     @property
     def changes(self) -> dict[str, ChangePoint]:
@@ -183,24 +212,28 @@ class Run:
         changes = self.changes
         if not changes:
             return ()
-        view = View(self.name, step, changes, now, self.expected, self.settings.min_step_share)
+        told = frozenset(diagnosis.subject for incident in self.incidents for diagnosis in incident.diagnoses)
+        view = View(self.name, step, changes, now, self.expected, self.settings.min_step_share, told)
         return tuple(diagnosis for rule in RULES for diagnosis in self._ask(rule, view))
 
-    # A series or a rule that raises is set aside and reported; the rest of the run, and other runs, go on.
     def _update(self, watch: Watch, at: tuple[int, int], value: float, work: Workload) -> tuple[ChangePoint, ...]:
         metric = watch.key.metric
         restart = self.judged.get(metric, (0, 0))[0] != at[0]
         self.judged[metric] = at
         self.recent[metric].append(value)
         self.dirty.add(metric)
-        try:
-            points = watch.update(at[1], value, work, restart=restart)
-        except Exception as error:  # noqa: BLE001 - the guarded border around a run's judgement
-            self.quarantined[metric] = repr(error)[:300]
-            return ()
+        points = self._show(watch, at[1], value, work, restart=restart)
         if watch.expectation is not None:
             self.expected[metric] = watch.expectation
         return points
+
+    # A series or a rule that raises is set aside and reported; the rest of the run, and other runs, go on.
+    def _show(self, watch: Watch, step: int, value: float, work: Workload, *, restart: bool) -> tuple[ChangePoint, ...]:
+        try:
+            return watch.update(step, value, work, restart=restart)
+        except Exception as error:  # noqa: BLE001 - the guarded border around a run's judgement
+            self.quarantined[watch.key.metric] = repr(error)[:300]
+            return ()
 
     def _ask(self, rule: Rule, view: View) -> tuple[Diagnosis, ...]:
         if rule.NAME in self.quarantined:
@@ -250,7 +283,8 @@ class Run:
             "incidents": self.incidents.state(),
             "judged": {metric: list(at) for metric, at in self.judged.items()},
             "recent": {metric: list(values) for metric, values in self.recent.items()},
-            "slight": {metric: [list(row) for row in rows] for metric, rows in self.slight.items()},
+            "waiting": {metric: [list(row) for row in rows] for metric, rows in self.waiting.items()},
+            "implausible": self.implausible,
             "expected": self.expected,
             "step": self.step,
             "step_at": self.step_at,
@@ -269,7 +303,8 @@ class Run:
         self.incidents = OpenIncidents.from_state(data["incidents"])
         self.judged = {metric: (at[0], at[1]) for metric, at in data["judged"].items()}
         self.recent = {metric: deque(values, maxlen=RECENT) for metric, values in data["recent"].items()}
-        self.slight = {m: deque(map(tuple, rows), maxlen=RECENT) for m, rows in data["slight"].items()}
+        self.waiting = {m: deque(map(tuple, rows), maxlen=RECENT) for m, rows in data["waiting"].items()}
+        self.implausible = data["implausible"]
         self.expected = dict(data["expected"])
         self.step, self.step_at = data["step"], data["step_at"]
         self.planned, self.release = data["planned"], data["release"]
@@ -304,4 +339,5 @@ def _transition(incident: Incident, event: EventName, step: int) -> Transition:
         before=lead.before,
         after=lead.after,
         closed_as=incident.closed_as,
+        last_step=incident.last_step,
     )

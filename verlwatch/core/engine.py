@@ -103,7 +103,7 @@ class Engine:
         """Swaps what a user may tune; baselines and incidents stay."""
         self.settings = settings
         for run in self.runs.values():
-            run.settings = settings
+            run.tune(settings)
 
     @property
     def cursors(self) -> tuple[Cursor, ...]:
@@ -142,10 +142,13 @@ class Engine:
             if cursor and origin.generation == cursor.generation and origin.end <= cursor.applied_to:
                 continue
             touched.add(run.name)
-            if isinstance(record, Samples):
-                run.take(record, now, told)
-            else:
-                run.hear(record, now, told)
+            try:
+                if isinstance(record, Samples):
+                    run.take(record, now, told)
+                else:
+                    run.hear(record, now, told)
+            except Exception as error:  # noqa: BLE001 - no record may end the watcher: it would be read again for ever
+                run.quarantined[f"{origin.kind} at byte {origin.end}"] = repr(error)[:300]
 
     def _run(self, source: str) -> Run | None:
         """The run that a source belongs to."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite, nan
 
 from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
 from verlwatch.core.types import Workload
@@ -27,12 +28,16 @@ class StepFacts:
 
 
 def timings(values: Mapping[str, float]) -> dict[str, float]:
-    """Seconds by phase name, and STEP as it was printed.  A phase that was not printed is absent, never zero."""
+    """Seconds by phase name, and STEP as it was printed.
+
+    A phase that was not printed is absent, never zero; so is one that was printed as nan or inf.
+    """
     seconds: dict[str, float] = {}
     for name, keys in _TIMING:
         for key in keys:
             if key in values:
-                seconds[name] = values[key]
+                if isfinite(values[key]):
+                    seconds[name] = values[key]
                 break
     return seconds
 
@@ -46,8 +51,8 @@ def read(values: Mapping[str, float], version: str, seconds: dict[str, float] | 
     seconds = timings(values) if seconds is None else dict(seconds)
     if STEP in seconds:
         seconds[STEP] -= _interruptions(seconds, version)
-    elif "perf/throughput" in values:
-        seconds[THROUGHPUT] = values["perf/throughput"]
+    elif isfinite(throughput := values.get("perf/throughput", nan)):
+        seconds[THROUGHPUT] = throughput
     return StepFacts(seconds, _work(values))
 
 

@@ -182,7 +182,6 @@ class Incident:
     id: str
     run: str
     attempt: int
-    fingerprint: str
     state: Literal["pending", "firing", "closed"]
     severity: Severity
     diagnoses: tuple[Diagnosis, ...]
@@ -194,7 +193,6 @@ class Incident:
     notified: tuple[Reason, ...] = ()
     closed_as: ClosedAs | None = None
     closed_step: int | None = None
-    closed_at: float | None = None
     last_step: int | None = None
 
 
@@ -202,7 +200,8 @@ class Incident:
 class Transition:
     """A change of an incident's life, as `replay --json` prints it and the store keeps it.
 
-    ``before`` and ``after`` are what the old baseline expects and what the metric shows instead, in its own unit.
+    ``before`` and ``after`` are what the old baseline expects and what the metric shows instead, in its own unit;
+    ``last_step`` is the last step that a closed incident slowed.
     """
 
     event: EventName
@@ -220,6 +219,7 @@ class Transition:
     before: float
     after: float
     closed_as: ClosedAs | None = None
+    last_step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +278,7 @@ class StepRow(NamedTuple):
 class State:
     """A piece of the core's state for the store: JSON-safe ``data``, None to forget it; ``version`` tags its form."""
 
-    kind: Literal["run", "series", "incident"]
+    kind: Literal["run", "series"]
     key: str
     version: int
     data: Json | None

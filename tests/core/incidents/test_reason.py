@@ -11,7 +11,7 @@ from verlwatch.core.incidents import reason
 from verlwatch.core.types import Diagnosis, Incident, Reason
 
 LEAD = Diagnosis("phase_spike", "r", "gen", "warning", 120, 120, 2.0, 40.0, 80.0, 40.0, "slow", ("seen",))
-FIRING = Incident("id", "r", 1, "r/gen", "firing", "warning", (LEAD,), 120, 0.0, 2.0, told_ratio=2.0)
+FIRING = Incident("id", "r", 1, "firing", "warning", (LEAD,), 120, 0.0, 2.0, told_ratio=2.0)
 
 
 def lead(**values: Any) -> tuple[Diagnosis, ...]:
@@ -31,6 +31,7 @@ TABLE: list[tuple[str, Incident | None, Incident, Reason | None]] = [
     ("it shrinks by a quarter", FIRING, replace(FIRING, diagnoses=lead(ratio=1.5)), "updated"),
     ("it creeps", replace(FIRING, diagnoses=lead(ratio=2.4)), replace(FIRING, diagnoses=lead(ratio=2.6)), "updated"),
     ("it moves a little", FIRING, replace(FIRING, diagnoses=lead(ratio=2.2)), None),
+    ("another phase leads it now", FIRING, replace(FIRING, diagnoses=lead(subject="ref", ratio=1.1)), "updated"),
     ("it goes back", FIRING, replace(FIRING, state="closed", closed_as="resolved"), "resolved"),
     ("it becomes the normal case", FIRING, replace(FIRING, state="closed", closed_as="accepted"), "accepted"),
     ("the run ends", FIRING, replace(FIRING, state="closed", closed_as="run ended"), "run ended"),

@@ -157,12 +157,16 @@ def test_the_first_steps_after_a_start_and_a_restart_are_not_judged() -> None:
         assert watch.update(step, value, NO_WORK, restart=step in {0, 150}) == ()
 
 
-def test_an_open_change_survives_a_restart() -> None:
+def test_an_open_change_ends_with_a_restart_and_is_told_anew_against_the_same_baseline() -> None:
     watch = watch_of()
     told: list[ChangePoint] = []
     for step, value in enumerate(seconds(lambda s: 1.6 if 150 <= s < 200 else 1.0, 240)):
         told += watch.update(step, value, NO_WORK, restart=step == 170)
-    assert words(told) == [("level", "opened", 152, 150), ("level", "returned", 201, 200)]
+    assert words(told) == [
+        ("level", "opened", 152, 150),
+        ("level", "opened", 175, 173),
+        ("level", "returned", 201, 200),
+    ]
 
 
 def test_values_rounded_to_milliseconds_never_alarm_where_they_are_tiny() -> None:

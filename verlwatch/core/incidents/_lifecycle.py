@@ -152,14 +152,13 @@ def _new(diagnosis: Diagnosis, moment: Moment) -> Incident:
         id=incident_id(moment.run, moment.attempt, diagnosis.subject, moment.step),
         run=moment.run,
         attempt=moment.attempt,
-        fingerprint=f"{moment.run}/{diagnosis.subject}",
         state="pending",
         severity=diagnosis.severity,
         diagnoses=(diagnosis,),
         opened_step=moment.step,
         opened_at=moment.now,
         worst_ratio=diagnosis.ratio,
-        lost_s=max(0.0, diagnosis.cost_s) * (moment.step - diagnosis.onset + 1),
+        lost_s=_cost_since_onset(diagnosis, moment),
     )
 
 
@@ -167,25 +166,38 @@ def _joined(incident: Incident, diagnosis: Diagnosis, moment: Moment) -> Inciden
     """The incident with one more diagnosis.  A phase takes the lead of one that only a derived metric opened."""
     if incident.diagnoses[0].subject in DERIVED and diagnosis.subject not in DERIVED:
         new = _new(diagnosis, moment)
+        if incident.state == "firing":  # people know it by its id
+            new = replace(incident, worst_ratio=diagnosis.ratio, lost_s=new.lost_s)
         return replace(new, state="firing", diagnoses=(diagnosis, *incident.diagnoses))
+    cost = 0.0 if diagnosis.subject in DERIVED else _cost_since_onset(diagnosis, moment)
     return replace(
         incident,
         diagnoses=(*incident.diagnoses, diagnosis),
         severity=_worst((incident.severity, diagnosis.severity)),
-        lost_s=incident.lost_s + (0.0 if diagnosis.subject in DERIVED else diagnosis.cost_s),
+        lost_s=incident.lost_s + cost,
     )
 
 
 def _firing(incident: Incident, members: Sequence[Diagnosis], moment: Moment) -> Incident:
     waited = moment.step - incident.opened_step >= PATIENCE
+    lead = members[0]
+    same = lead.subject == incident.diagnoses[0].subject
     return replace(
         incident,
         state="firing" if incident.state == "firing" or waited else "pending",
         diagnoses=tuple(members),
         severity=_worst((incident.severity, *(d.severity for d in members))),
-        worst_ratio=max(incident.worst_ratio, members[0].ratio),
-        lost_s=incident.lost_s + sum(d.cost_s for d in members if d.subject not in DERIVED or members[0] is d),
+        worst_ratio=max(incident.worst_ratio, lead.ratio) if same else lead.ratio,
+        lost_s=incident.lost_s + sum(max(0.0, d.cost_s) for d in members if d.subject not in DERIVED or d is lead),
     )
+
+
+def _cost_since_onset(diagnosis: Diagnosis, moment: Moment) -> float:
+    """What this step cost, and what the steps since the onset did by the size of the change."""
+    if diagnosis.cost_s == 0.0:
+        return 0.0
+    earlier = max(0, moment.step - diagnosis.onset) * (diagnosis.after - diagnosis.before)
+    return max(0.0, diagnosis.cost_s) + max(0.0, earlier)
 
 
 def _closed(incident: Incident, ending: Ending, moment: Moment) -> Incident:
@@ -194,7 +206,6 @@ def _closed(incident: Incident, ending: Ending, moment: Moment) -> Incident:
         state="closed",
         closed_as=ending.closed_as,
         closed_step=moment.step,
-        closed_at=moment.now,
         last_step=ending.last_step,
     )
 

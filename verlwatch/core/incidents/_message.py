@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 from verlwatch.core.phases import THROUGHPUT
 from verlwatch.core.types import Diagnosis, Incident, Message, Reason
@@ -44,6 +45,7 @@ def compose(
 
 def sparkline(values: Sequence[float]) -> str:
     """One bar a value, the smallest lowest; empty for fewer than two values."""
+    values = [value for value in values if isfinite(value)]
     if len(values) < 2:  # noqa: PLR2004 - a line needs two points
         return ""
     low, high = min(values), max(values)
@@ -108,7 +110,7 @@ def _facts(incident: Incident, lead: Diagnosis, step: int) -> tuple[tuple[str, s
         ("At step", str(step)),
         ("Ratio at equal work", f"×{lead.ratio:.2f}"),
         ("Baseline", quantity(name, lead.before)),
-        ("Now", quantity(name, lead.after)),
+        ("Took" if lead.rule == "phase_spike" else "New level", quantity(name, lead.after)),
         ("Lost so far", lost),
     )
 

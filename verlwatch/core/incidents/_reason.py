@@ -14,7 +14,8 @@ def reason(before: Incident | None, after: Incident) -> Reason | None:
     """Why this change of an incident is worth a message; None when it is not.
 
     opened: it fires now and did not before · escalated: more severe, or a slow step turned out to last · updated: its
-    size moved by MOVED · resolved, accepted, run ended, expired: it was firing and is closed.
+    size moved by MOVED, or another phase leads it now · resolved, accepted, run ended, expired: it was firing and is
+    closed.
     """
     was_firing = before is not None and before.state == "firing"
     if after.state == "closed":
@@ -24,7 +25,11 @@ def reason(before: Incident | None, after: Incident) -> Reason | None:
     if before is None or not was_firing:
         return "opened"
     old, new = before.diagnoses[0], after.diagnoses[0]
-    if _RANK[after.severity] > _RANK[before.severity] or old.rule != new.rule:
+    if _RANK[after.severity] > _RANK[before.severity]:
+        return "escalated"
+    if old.subject != new.subject:
+        return "updated"
+    if old.rule != new.rule:
         return "escalated"
     factor = new.ratio / before.told_ratio if before.told_ratio > 0 else 1.0
     return "updated" if factor >= MOVED or factor <= 1 / MOVED else None

@@ -27,8 +27,17 @@ def parse(line: Line) -> Numbers | None:
     match _decoded(line.text):
         case {"step": int() | float() as step, "data": dict() as data} if 0 <= step < _STEPS and step == step // 1:
             values = {key: float(value) for key, value in data.items() if isinstance(value, (int, float))}
-            return Numbers(int(step), values)
+            return Numbers(int(step), values) if _is_text("".join(values)) else None
     return None
+
+
+def _is_text(keys: str) -> bool:
+    r"""Whether the keys can be written again: ``\\ud800`` by itself, which JSON allows, is no character."""
+    try:
+        keys.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _decoded(text: str) -> Any:

@@ -28,9 +28,9 @@ def step_s(view: View) -> float:
 
 
 def is_material(view: View, point: ChangePoint) -> bool:
-    """Whether the change adds enough of a step to be told."""
+    """Whether the change adds enough of a step to be told, or to go on being told."""
     share = step_share(view, point)
-    return share is None or share >= view.min_step_share
+    return share is None or share >= view.min_step_share or point.series.metric in view.told
 
 
 def explained_s(view: View) -> float:
@@ -48,9 +48,12 @@ def diagnosis(rule: str, view: View, point: ChangePoint, summary: str, advice: t
     """A diagnosis about ``point`` with the evidence that every such rule has."""
     metric = point.series.metric
     unit = "tokens/s/GPU" if metric == THROUGHPUT else "s"
-    now, expected = view.now.get(metric, point.after), view.expected.get(metric, point.before)
-    evidence = [f"step {view.step}: {metric} {now:.4g} {unit}, expected {expected:.4g} {unit} for its work"]
-    cost = now - expected if metric != THROUGHPUT else 0.0
+    now, expected = view.now.get(metric), view.expected.get(metric)
+    evidence = [f"since step {point.onset}: {point.after:.4g} {unit} instead of {point.before:.4g} {unit}"]
+    cost = 0.0
+    if now is not None and expected is not None:
+        evidence = [f"step {view.step}: {metric} {now:.4g} {unit}, expected {expected:.4g} {unit} for its work"]
+        cost = now - expected if metric != THROUGHPUT else 0.0
     if cost > 0 and (step := step_s(view)):
         evidence.append(f"adds {cost:.3g} s to a step of {step:.4g} s ({cost / step:+.0%})")
     return Diagnosis(

@@ -14,7 +14,7 @@ class View:
 
     ``changes`` are the open changes by metric; ``now`` and ``expected`` the metric's value at this step and what its
     old baseline expects of this step's work (seconds; tokens/s/GPU for throughput).  A change in a phase that adds less
-    than ``min_step_share`` of a step is not worth a person's time.
+    than ``min_step_share`` of a step is not worth a person's time; what is ``told`` already stays told until it ends.
     """
 
     run: str
@@ -23,3 +23,4 @@ class View:
     now: Mapping[str, float]
     expected: Mapping[str, float]
     min_step_share: float = 0.01
+    told: frozenset[str] = frozenset()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from verlwatch.core.phases import STEP, THROUGHPUT
-from verlwatch.core.rules._phase_change import cost_s, diagnosis, explained_s
+from verlwatch.core.rules._phase_change import cost_s, diagnosis, explained_s, is_material, step_s
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import ChangePoint, Diagnosis
 
@@ -15,17 +15,17 @@ EXPLAINED = 0.5
 
 
 def diagnose(view: View) -> tuple[Diagnosis, ...]:
-    """A diagnosis of the step, else of throughput, where the phases do not explain it."""
+    """A diagnosis of the step, or of throughput where no step is printed, that the phases do not explain."""
     step, throughput = view.changes.get(STEP), view.changes.get(THROUGHPUT)
-    if step and explained_s(view) < EXPLAINED * cost_s(step):
+    if step and is_material(view, step) and (STEP in view.told or explained_s(view) < EXPLAINED * cost_s(step)):
         text = f"a step takes {step.effect:.2f}× as long since step {step.onset} and no phase accounts for it"
         return (diagnosis(NAME, view, step, text, ADVICE),)
-    if throughput and not step and explained_s(view) < EXPLAINED * _lost_s(view, throughput):
+    if throughput and (THROUGHPUT in view.told or explained_s(view) <= EXPLAINED * _lost_s(view, throughput)):
         text = f"throughput is {throughput.effect:.2f}× of before since step {throughput.onset} at equal work"
         return (diagnosis(NAME, view, throughput, text, ADVICE),)
     return ()
 
 
 def _lost_s(view: View, throughput: ChangePoint) -> float:
-    """Seconds a step that a throughput change stands for: t' = t / effect."""
-    return view.expected.get(STEP, 0.0) * (1 / throughput.effect - 1)
+    """Seconds a step that a throughput change stands for: t' = t / effect.  0 where no seconds are known."""
+    return step_s(view) * (1 / throughput.effect - 1)

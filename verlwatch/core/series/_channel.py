@@ -52,6 +52,8 @@ class Detector(Protocol):
     FALSE_ALARMS: ClassVar[float]
     DELAY: ClassVar[tuple[float, int]]
 
+    rate: float
+
     def __init__(self, rate: float) -> None: ...
 
     @property

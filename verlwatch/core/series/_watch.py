@@ -90,12 +90,13 @@ class Watch:
     def update(self, step: int, value: float, work: Workload, *, restart: bool = False) -> tuple[ChangePoint, ...]:
         """Judge the value of one step; zero, negative and non-finite values are no values.
 
-        ``restart`` says that this is the first step after a start or a resume of the run: the baseline stays, but the
-        first steps are not judged.  Most steps answer with an empty tuple.
+        ``restart`` says that this is the first step after a start or a resume of the run: the baseline stays, a change
+        that was open is over, and the first steps are not judged.  Most steps answer with an empty tuple.
         """
         if restart:
             self._since = 0
-            self._baseline.forget_past()
+            self.change = None
+            self._judge_from(None)
         if not SMALLEST < value < LARGEST:
             return ()
         self._since += 1
@@ -138,6 +139,12 @@ class Watch:
             return None
         relative = baseline.relative(_known(work.tokens), _known(work.longest))
         return math.exp(self._sign * baseline.expect(*relative))
+
+    def tune(self, rate: float, accept_after: int) -> None:
+        """Ask for another rate of false alarms, and accept a new level after so many quiet steps."""
+        self._accept_after = accept_after
+        for detector in self._detectors:
+            detector.rate = rate
 
     def state(self) -> dict[str, Any]:
         """Everything, JSON-safe and exact: a restored watch goes on bit for bit as this one would."""
