@@ -10,16 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import SOAK
 from verlwatch.core.lines import Line, Reader, step_metrics
 from verlwatch.core.types import Record, Samples
 
+EXAMPLES = 10_000 if SOAK else 100
+SPLICES = 2_000 if SOAK else 20
 CORPUS = Path(__file__).parents[2] / "corpus"
 KEYS = st.from_regex(r"[a-z]{1,8}/[a-z@:. ]{0,12}[a-z]", fullmatch=True).filter(lambda key: " - " not in key)
 FLOATS = st.floats(allow_nan=False)
 
 
 @given(st.binary(max_size=2000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_any_bytes_are_read_without_an_error(data: bytes) -> None:
     reader = Reader("run.log", line_limit=300)
     reader.feed(data, 0.0)
@@ -29,7 +32,7 @@ def test_any_bytes_are_read_without_an_error(data: bytes) -> None:
     assert reader.counts.nul == data.count(b"\0")
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(SPLICES))
 def test_spliced_logs_are_read_without_an_error_and_alike_in_any_pieces(
     seed: int, read: Callable[..., list[Record]]
 ) -> None:
@@ -49,7 +52,7 @@ def test_spliced_logs_are_read_without_an_error_and_alike_in_any_pieces(
     st.dictionaries(KEYS, FLOATS, min_size=1, max_size=8),
     st.sampled_from(["{!r}", "np.float64({!r})", "{:.3f}"]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_what_verl_would_print_is_read_back_to_the_digit(numbers: dict[str, float], form: str) -> None:
     printed = {key: form.format(value) for key, value in numbers.items()}
     text = "step:3 - timing_s/gen:1.250 - " + " - ".join(f"{key}:{value}" for key, value in printed.items())
@@ -60,7 +63,7 @@ def test_what_verl_would_print_is_read_back_to_the_digit(numbers: dict[str, floa
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_no_text_continues_a_line_unless_it_is_made_of_items(text: str, message: str) -> None:
     said = step_metrics.parse(Line(f"step:3 - timing_s/gen:1.5{text}", cut=True))
     if said is not None and said.is_rest is not None and said.is_rest(message):

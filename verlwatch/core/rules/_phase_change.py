@@ -54,7 +54,7 @@ def diagnosis(rule: str, view: View, point: ChangePoint, summary: str, advice: t
     if now is not None and expected is not None:
         evidence = [f"step {view.step}: {metric} {now:.4g} {unit}, expected {expected:.4g} {unit} for its work"]
         cost = now - expected if metric != THROUGHPUT else 0.0
-    if cost > 0 and (step := step_s(view)):
+    if (step := step_s(view)) and cost >= view.min_step_share * step:
         evidence.append(f"adds {cost:.3g} s to a step of {step:.4g} s ({cost / step:+.0%})")
     return Diagnosis(
         rule=rule,

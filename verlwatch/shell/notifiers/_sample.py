@@ -28,8 +28,8 @@ def sample_message(at: float = SAMPLE_AT) -> Message:
             ("At step", "120"),
             ("Ratio at equal work", "×3.94"),
             ("Baseline", "100 s"),
-            ("Now", "394 s"),
-            ("Adds to a step", "294 s"),
+            ("Took", "394 s"),
+            ("Lost so far", "294 s"),
         ),
         evidence=(
             "step 120: gen 394 s, expected 100 s for its work",
