@@ -4,15 +4,15 @@
                        │
                      store        http, reload, watchdog beside them
 
-Shutdown is the end of a stream: SIGTERM stops the reading, the judge empties the inbox and commits, delivery has its
-grace, and what is left stays in the outbox for the next start.
+Shutdown is the end of a stream: SIGTERM stops the reading, the judge empties the inbox and commits, delivery sends what
+is due.  All of it shares one grace; what is left is read again, or sent, after the next start.
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import aiohttp
@@ -29,16 +29,20 @@ from verlwatch.shell.deliver import Deliver
 from verlwatch.shell.http import server as http
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.judge import Judge
-from verlwatch.shell.notifiers import build, open_session
+from verlwatch.shell.notifiers import Notifier, build, open_session
 from verlwatch.shell.overview import Overview
 from verlwatch.shell.store import StateDirError, Store, StoreUnavailable
 from verlwatch.shell.tail import Tail
 from verlwatch.status import ConfigStatus
 
 REFRESH_S = 1.0
-PRUNE_S = 600.0
+TIDY_S = 60.0
 HANDOVER_S = 2.0
 """At a reload, how long the old receivers may finish what they are sending."""
+LEAST_GRACE_S = 1.0
+"""So long a stopping daemon may take to judge and commit what it has read, whatever the grace."""
+STOP_MARGIN_S = 10.0
+"""What the service manager allows beyond the grace: the HTTP server and the database close after it."""
 
 log = structlog.get_logger(__name__)
 
@@ -58,6 +62,8 @@ class App:
         self._clock: Clock = SystemClock()
         self._stop_wanted = asyncio.Event()
         self._reload_wanted = asyncio.Event()
+        self._tidy_wanted = asyncio.Event()
+        self._secrets: dict[str, Secret] = {}
 
     async def run(self) -> None:
         """Runs until SIGTERM or SIGINT.
@@ -66,7 +72,7 @@ class App:
             StartError: it cannot start.
         """
         try:
-            logs.configure(self.config.logging.level, self.config.logging.format, _secrets(self.config))
+            self._set_up_log(self.config)
             self._store = await Store.open(configuration.state_dir(self.config))
         except (ConfigError, SecretError, StateDirError) as error:
             raise StartError(str(error)) from error
@@ -97,56 +103,62 @@ class App:
         self._overview = Overview(
             self._judge, self._tail, self._store, ConfigStatus(path=self._path, loaded_at=clock.now()), clock.now
         )
-        self._set_up_delivery(config, session)
-
-    def _set_up_delivery(self, config: Config, session: aiohttp.ClientSession) -> None:
         try:
-            notifiers = {receiver.name: build(receiver, session) for receiver in config.receivers}
+            self._set_up_delivery(config, _notifiers(config, session))
         except SecretError as error:
             raise StartError(str(error)) from error
-        self._deliver = Deliver(self._store, notifiers, self._clock, max_backoff_s=config.delivery.max_backoff)
-        self._overview.deliver = self._deliver
+
+    def _set_up_log(self, config: Config) -> None:
+        """Hides the secrets of ``config`` too.  Those of before stay hidden: what was in force may still be told of."""
+        self._secrets |= {secret.reveal(): secret for secret in _secrets(config)}
+        logs.configure(self.config.logging.level, self.config.logging.format, self._secrets.values())
+
+    def _set_up_delivery(
+        self, config: Config, notifiers: Mapping[str, Notifier], delivered: Mapping[str, int] | None = None
+    ) -> None:
+        self._deliver = self._overview.deliver = Deliver(
+            self._store, notifiers, self._clock, max_backoff_s=config.delivery.max_backoff, delivered=delivered
+        )
 
     async def _serve(self, session: aiohttp.ClientSession) -> None:
         server = await self._listen()
         try:
             async with asyncio.TaskGroup() as tasks:
                 judging = tasks.create_task(self._judge.run())
-                tasks.create_task(self._tail.run())
-                await self._start_delivery(tasks)
-                beside = [
-                    tasks.create_task(self._refresh()),
-                    tasks.create_task(self._prune()),
-                    tasks.create_task(self._watchdog()),
-                    tasks.create_task(self._reloads(tasks, session)),
-                ]
+                tailing = tasks.create_task(self._tail.run())
+                self._start_delivery(tasks)
+                reloading = tasks.create_task(self._reloads(tasks, session))
+                beside = [tasks.create_task(loop) for loop in (self._refresh(), self._tidy(), self._watchdog())]
                 self._on_signals()
                 systemd.notify("READY=1", f"STATUS=watching {len(self.config.runs)} runs")
                 log.info("watching", runs=len(self.config.runs), receivers=len(self.config.receivers))
                 await self._stop_wanted.wait()
-                await self._drain(judging)
+                reloading.cancel()
+                await asyncio.wait({reloading})
+                await self._drain(tailing, judging)
                 for task in beside:
                     task.cancel()
         finally:
             if server is not None:
                 await server.stop()
 
-    async def _start_delivery(self, tasks: asyncio.TaskGroup) -> None:
-        await self._store.drop_receivers({receiver.name for receiver in self.config.receivers}, self._clock.now())
+    def _start_delivery(self, tasks: asyncio.TaskGroup) -> None:
         for loop in self._deliver.loops():
             tasks.create_task(loop)
 
-    async def _drain(self, judging: asyncio.Task[None]) -> None:
-        """Empties the flow from its beginning to its end, each part within the grace."""
-        systemd.notify("STOPPING=1")
-        log.info("stopping")
+    async def _drain(self, tailing: asyncio.Task[None], judging: asyncio.Task[None]) -> None:
+        """Empties the flow from its beginning to its end within the grace."""
         grace = self.config.delivery.grace
+        systemd.notify("STOPPING=1", f"EXTEND_TIMEOUT_USEC={round(1e6 * (grace + STOP_MARGIN_S))}")
+        log.info("stopping")
+        stop_at = self._clock.now() + grace
         self._tail.stop()
-        done, _ = await asyncio.wait({judging}, timeout=max(1.0, grace))
-        if not done:
+        _, late = await asyncio.wait({tailing, judging}, timeout=max(LEAST_GRACE_S, grace))
+        if late:
             log.warning("stopped before everything read was judged; it is read again at the next start")
-            judging.cancel()
-        await self._deliver.drain(grace)
+        for task in late:
+            task.cancel()
+        await self._deliver.drain(max(0.0, stop_at - self._clock.now()))
 
     async def _listen(self) -> http.Server | None:
         settings = self.config.http
@@ -163,6 +175,7 @@ class App:
         except http.ListenError as error:
             raise StartError(str(error)) from error
         log.info("status page", url=server.url)
+        self._store.announce(server.url)
         return server
 
     def _committed(self, outcome: Outcome) -> None:
@@ -176,14 +189,17 @@ class App:
             self._overview.refresh()
             await asyncio.sleep(REFRESH_S)
 
-    async def _prune(self) -> None:
+    async def _tidy(self) -> None:
+        """Gives up messages for receivers that are no longer configured, and forgets old steps."""
         while True:
-            storage = self.config.storage
+            self._tidy_wanted.clear()
+            now, storage = self._clock.now(), self.config.storage
             try:
-                await self._store.prune(self._clock.now(), storage.keep_steps, storage.max_size)
+                await self._store.drop_receivers({receiver.name for receiver in self.config.receivers}, now)
+                await self._store.prune(now, storage.keep_steps, storage.max_size)
             except StoreUnavailable as error:
-                log.warning("old steps were not pruned", error=str(error))
-            await asyncio.sleep(PRUNE_S)
+                log.warning("old steps and messages were not cleared away; it is tried again", error=str(error))
+            await self._clock.wait(self._tidy_wanted, now + TIDY_S)
 
     async def _watchdog(self) -> None:
         """Feeds the service manager's watchdog while the judging loop turns: a stuck watcher must not look alive."""
@@ -208,27 +224,34 @@ class App:
             systemd.reloading()
             try:
                 await self._reload(self._reread(), tasks, session)
-            except (ConfigError, SecretError, StartError) as error:
+            except (ConfigError, SecretError) as error:
                 log.warning("the configuration was not reloaded; the old one stays in force", error=str(error))
                 self._overview.config = replace(self._overview.config, reload_ok=False, error=str(error))
             systemd.notify("READY=1")
 
     async def _reload(self, new: Config, tasks: asyncio.TaskGroup, session: aiohttp.ClientSession) -> None:
         difference = configuration.changes(self.config, new)
-        logs.configure(self.config.logging.level, self.config.logging.format, _secrets(new))
-        old = self._deliver
-        self._set_up_delivery(new, session)
-        await old.drain(HANDOVER_S)
-        self.config = new
-        await self._start_delivery(tasks)
+        self._set_up_log(new)
+        notifiers = _notifiers(new, session)
+        await self._deliver.drain(HANDOVER_S)
+        # Nothing from here on waits: a stop finds either the old configuration in force or the new one.
+        self.config = configuration.in_force(self.config, new)
         self._engine.reconfigure(configuration.settings(new))
-        self._tail.reload(_patterns(new))
+        self._tail.reload(_patterns(new), poll_s=new.reading.poll_interval, max_files=new.reading.max_files)
+        self._set_up_delivery(new, notifiers, self._deliver.delivered())
+        self._start_delivery(tasks)
+        self._tidy_wanted.set()
         self._overview.config = ConfigStatus(path=self._path, loaded_at=self._clock.now())
         log.info("configuration reloaded", changed=list(difference.live), restart_needed=list(difference.restart))
 
 
 def _patterns(config: Config) -> dict[str, tuple[str, ...]]:
     return {run.name: run.logs for run in config.runs}
+
+
+def _notifiers(config: Config, session: aiohttp.ClientSession) -> dict[str, Notifier]:
+    """Raises SecretError."""
+    return {receiver.name: build(receiver, session) for receiver in config.receivers}
 
 
 def _secrets(config: Config) -> list[Secret]:

@@ -38,14 +38,13 @@ class PhaseStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatus:
-    """One run.  ``attempt`` counts from 1 among ``attempts``; ``step`` is the last one seen of ``total_steps``.
+    """One run.  ``attempt`` counts from 1; ``step`` is the last one seen of ``total_steps``.
 
     ``step_at`` is when that step arrived, ``age_s`` how long ago that is.  ``phases`` stand in the order of a step.
     """
 
     name: str
     attempt: int = 1
-    attempts: int = 1
     step: int | None = None
     total_steps: int | None = None
     step_at: float | None = None
@@ -93,8 +92,8 @@ class SourceStatus:
 
     ``state`` is the reader's own word: ``waiting``, ``reading``, ``live``, ``unreadable`` and so on; ``readable`` is
     False where nothing can be read from it now.  ``position`` and ``size`` are bytes within this ``generation``;
-    ``lag_bytes`` is what has been written but not judged, ``lag_s`` how old the oldest of that is.  Lines
-    over the limit are ``cut``, those that made a reader of ours fail ``broken``, those no UTF-8 ``undecodable``.
+    ``lag_bytes`` is what has been written but not judged, ``lag_s`` for how long the oldest of that has been seen.
+    Lines over the limit are ``cut``, those that made a reader of ours fail ``broken``, those no UTF-8 ``undecodable``.
     """
 
     source: str

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verlwatch.config import OVERRIDES, Config, Delta, Reload, apply, changes
+from verlwatch.config import OVERRIDES, Config, Delta, Reload, apply, changes, in_force
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,3 +67,11 @@ def test_every_setting_is_either_live_or_needs_a_restart(name: str) -> None:
 
 def test_allowed_hosts_need_a_restart(loads: Loads) -> None:
     assert changes(Config(), loads("http: {allowed_hosts: [a]}")) == Reload(restart=("http.allowed_hosts",))
+
+
+def test_what_needs_a_restart_stays_in_force_and_is_named_again(loads: Loads) -> None:
+    old = loads("logging: {level: info}\nstorage: {keep_steps: 1d}")
+    new = loads("logging: {level: debug}\nhttp: {listen: off}\nstorage: {keep_steps: 2d}")
+    now = in_force(old, new)
+    assert (now.logging, now.http, now.storage) == (old.logging, old.http, new.storage)
+    assert changes(now, new) == Reload(restart=("http.listen", "logging.level"))

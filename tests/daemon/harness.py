@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import resource
 import signal
 import sqlite3
 import sys
@@ -17,6 +18,7 @@ from typing import Any, Self
 
 import orjson
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 LIMIT_S = 60.0
 
@@ -114,6 +116,22 @@ class Daemon:
         assert self.process.returncode is not None
         return self.process.returncode
 
+    def fill_disk(self) -> None:
+        """Every write of the daemon to a file fails from now on."""
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+
+    def free_disk(self) -> None:
+        """There is space again."""
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+    async def said(self, words: str) -> str:
+        """The line of its log that holds ``words``: one that was read already, or the first to come."""
+        assert self.process.stdout is not None
+        async with asyncio.timeout(LIMIT_S):
+            while not (found := [line for line in self.output if words in line]):
+                self.output.append((await self.process.stdout.readline()).decode(errors="replace"))
+        return found[0]
+
     def rss_mb(self) -> float:
         """Resident memory in megabytes."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
@@ -128,7 +146,12 @@ class Sink:
         self.status = 200
         self.headers: dict[str, str] = {}
         self.url = ""
-        app = web.Application()
+        self.asked = asyncio.Event()
+        self.asked_for: list[str] = []
+        self.answers = asyncio.Event()
+        """Set unless requests are to be left without an answer."""
+        self.answers.set()
+        app = web.Application(middlewares=[self._note])
         app.router.add_post("/hook", self._take)
         self._runner = web.AppRunner(app, access_log=None)
 
@@ -139,11 +162,19 @@ class Sink:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self.answers.set()
         await self._runner.cleanup()
+
+    @web.middleware
+    async def _note(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        self.asked_for.append(request.path)
+        return await handler(request)
 
     async def _take(self, request: web.Request) -> web.Response:
         arrived = time.monotonic()
         body = orjson.loads(await request.read())
+        self.asked.set()
+        await self.answers.wait()
         if self.status == 200:
             self.received.append((arrived, request.headers["X-Verlwatch-Id"], body))
         return web.Response(status=self.status, headers=self.headers)

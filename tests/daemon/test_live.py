@@ -190,13 +190,14 @@ async def test_catching_up_never_holds_the_event_loop(
     recorded: Path, tmp_path: Path, start: Starter, sink: Sink
 ) -> None:
     log = tmp_path / "train.log"
-    log.write_bytes((recorded / "verl-0.9.1.numpy2.nocolor.driver.log").read_bytes() * 8)
+    log.write_bytes((recorded / "verl-0.9.1.numpy2.nocolor.driver.log").read_bytes() * 16)
     daemon = await start(*arguments(log, tmp_path, sink), env={"PYTHONASYNCIODEBUG": "1"})
     await daemon.caught_up(log)
     assert await daemon.stop() == 0
     held = [float(seconds) for seconds in re.findall(r"Executing .*? took ([0-9.]+) seconds", "".join(daemon.output))]
-    # asyncio reports callbacks of 0.1 s and more by the clock; twice that leaves room for a machine that is shared
-    assert [seconds for seconds in held if seconds > 0.2] == []
+    # asyncio goes by the clock on the wall, so a shared machine may make one or two late; judging too much at once does
+    # so with every batch
+    assert len([seconds for seconds in held if seconds > 0.2]) <= 2, held
 
 
 async def test_twenty_files_are_watched_in_little_memory(

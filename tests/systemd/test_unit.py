@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools import ROOT, need
+from verlwatch.shell.wake import FOLDERS
 
 UNIT = ROOT / "systemd" / "verlwatch.service"
 PROGRAM = "/opt/verlwatch/bin/verlwatch"
@@ -115,6 +116,12 @@ def test_training_wins_over_it() -> None:
     assert int(service["OOMScoreAdjust"][0]) > 0
     assert service["MemoryMax"] == ["512M"]
     assert float(service["WatchdogSec"][0].rstrip("s")) == 60
+
+
+def test_its_threads_fit_into_the_limit() -> None:
+    # main, reading, database, watching; two for each watched directory in watchdog 4; asyncio's, which look up names
+    threads = 4 + 2 * FOLDERS + 32
+    assert int(settings("Service")["TasksMax"][0]) >= 2 * threads
 
 
 def test_what_stays_open_says_why() -> None:

@@ -15,13 +15,18 @@ import orjson
 from verlwatch import config as configuration
 from verlwatch.fields import SecretError, read_secret
 from verlwatch.shell.printable import printable
+from verlwatch.shell.state_dir import served_url
 
 EPILOG = """examples:
   verlwatch status
+  verlwatch status --state-dir /var/lib/verlwatch         (the daemon that systemd runs; as root)
   verlwatch status --url http://127.0.0.1:9878/ --json
   verlwatch status --quiet        (exit code only: 0 ready, 1 not ready or not reachable)
+
+Without --url the daemon that holds the state directory is asked, whatever port it got.
 """
 TIMEOUT_S = 5.0
+_NAME_IT = "name another with --state-dir, or the daemon's address with --url"
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,8 +37,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--url", metavar="URL", help="the daemon's status page (default: as configured)")
+    parser.add_argument("--url", metavar="URL", help="the daemon's status page (default: as the daemon noted it)")
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration of the daemon")
+    parser.add_argument("--state-dir", metavar="DIR", help="state directory of the daemon (default: as configured)")
     parser.add_argument("--token-file", metavar="FILE", help="file with the bearer token, where one is configured")
     parser.add_argument("--json", action="store_true", help="the whole status as JSON")
     parser.add_argument("--quiet", action="store_true", help="print nothing; the exit code answers")
@@ -50,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         return 2
     except (OSError, ValueError, SecretError) as error:
         if not args.quiet:
-            print(f"{error}; is the daemon running, and is this its address? (--url)", file=sys.stderr)
+            print(error, file=sys.stderr)
         return 1
     status: dict[str, Any] = orjson.loads(body)
     if args.json:
@@ -61,13 +67,28 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _where(args: argparse.Namespace) -> tuple[str, str | None]:
+    """The daemon's URL and the file of its token.
+
+    Never a configured address alone: the daemon may have taken another port, and whoever listens there may be a
+    stranger, who must not be shown as ours and not be sent the token.
+
+    Raises:
+        OSError: no daemon holds the state directory, or it cannot be looked into.
+    """
     path: Path | None = args.config or configuration.find()
     config = configuration.load(path) if path else configuration.Config()
-    config = configuration.apply(config, os.environ, {})
-    listen = config.http.listen
-    if not args.url and listen is None:
-        raise ValueError("the configuration serves no HTTP (http.listen is off)")
-    return args.url or f"http://{listen}", args.token_file or config.http.token_file
+    config = configuration.apply(config, os.environ, {"state_dir": args.state_dir})
+    token_file: str | None = args.token_file or config.http.token_file
+    if args.url:
+        return args.url, token_file
+    folder = configuration.state_dir(config)
+    try:
+        url = served_url(folder)
+    except OSError as error:
+        raise OSError(f"{folder}: {error.strerror}; {_NAME_IT}") from None
+    if url is None:
+        raise OSError(f"no daemon that serves its status runs on state directory {folder}; {_NAME_IT}")
+    return url, token_file
 
 
 def _get(url: str, token: str | None) -> bytes:
@@ -87,7 +108,7 @@ def _get(url: str, token: str | None) -> bytes:
     except urllib.error.HTTPError as error:
         raise OSError(f"{url}: {error.code} {error.reason}") from None
     except urllib.error.URLError as error:
-        raise OSError(f"{url}: {error.reason}") from None
+        raise OSError(f"{url}: {error.reason}; is the daemon running, and is this its address? (--url)") from None
 
 
 def render(status: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from verlwatch.config._check import check
 from verlwatch.config._load import find, load
 from verlwatch.config._overrides import OVERRIDES, apply, flag, variable
 from verlwatch.config._problems import ConfigError, Problem
-from verlwatch.config._reload import Delta, Reload, changes
+from verlwatch.config._reload import Delta, Reload, changes, in_force
 from verlwatch.config._settings import settings, state_dir
 from verlwatch.config.models import Address, Config, Run
 
@@ -30,6 +30,7 @@ __all__ = [
     "check",
     "find",
     "flag",
+    "in_force",
     "json_schema",
     "load",
     "settings",

@@ -14,7 +14,7 @@ from verlwatch.config._problems import ConfigError, KeyPath, Place, Problem, Sev
 from verlwatch.config._settings import state_dir
 from verlwatch.config._yaml import read
 from verlwatch.fields import CREDENTIAL, SecretError, parse_url, read_secret
-from verlwatch.shell._state_dir import network_file_system
+from verlwatch.shell.state_dir import network_file_system
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

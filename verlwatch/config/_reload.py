@@ -56,6 +56,11 @@ def changes(old: Config, new: Config) -> Reload:
     )
 
 
+def in_force(old: Config, new: Config) -> Config:
+    """``new`` as far as a running daemon takes it up: what needs a restart stays as in ``old``."""
+    return new.model_copy(update={name: getattr(old, name) for name in _RESTART})
+
+
 def _delta(old: Sequence[Run] | Sequence[ReceiverConfig], new: Sequence[Run] | Sequence[ReceiverConfig]) -> Delta:
     before, after = ({item.name: item for item in items} for items in (old, new))
     return Delta(

@@ -224,7 +224,8 @@ class Delivery(Model):
     grace: Annotated[Duration, within(fields.parse_duration, "0s", "5m")] = Field(
         default="10s",
         validate_default=True,
-        description="How long a stopping daemon still tries to deliver (0s to 5m); the rest follows at the next start.",
+        description="How long a stopping daemon still judges and delivers (0s to 5m); "
+        "the rest follows at the next start.",
     )
     max_backoff: Annotated[Duration, within(fields.parse_duration, "1s", "1d")] = Field(
         default="5m",

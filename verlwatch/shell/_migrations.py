@@ -11,7 +11,7 @@ import sqlite3
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from verlwatch.shell._state_dir import StateDirError
+from verlwatch.shell.state_dir import StateDirError
 
 if TYPE_CHECKING:
     from pathlib import Path

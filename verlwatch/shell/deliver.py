@@ -56,10 +56,20 @@ class Deliver:
     """The receivers in force, by name, and their loops."""
 
     def __init__(
-        self, store: Store, receivers: Mapping[str, Notifier], clock: Clock, *, max_backoff_s: float = MAX_BACKOFF_S
+        self,
+        store: Store,
+        receivers: Mapping[str, Notifier],
+        clock: Clock,
+        *,
+        max_backoff_s: float = MAX_BACKOFF_S,
+        delivered: Mapping[str, int] | None = None,
     ) -> None:
+        """``delivered`` is what the receivers had taken before a reload, by name."""
         self._clock = clock
-        self._lines = [_Line(store, name, notifier, clock, max_backoff_s) for name, notifier in receivers.items()]
+        self._lines = [
+            _Line(store, name, notifier, clock, max_backoff_s, (delivered or {}).get(name, 0))
+            for name, notifier in receivers.items()
+        ]
         self._tasks: set[asyncio.Task[None]] = set()
         self._ended = asyncio.Event()
 
@@ -99,6 +109,10 @@ class Deliver:
         if self._tasks:
             await self._ended.wait()
 
+    def delivered(self) -> dict[str, int]:
+        """How many messages each receiver has taken since the start, by name."""
+        return {line.name: line.delivered for line in self._lines}
+
     def health(self) -> tuple[ReceiverStatus, ...]:
         """Each receiver's rows and last error, as of the last turn of its loop."""
         return tuple(line.health() for line in self._lines)
@@ -112,11 +126,14 @@ class Deliver:
 class _Line:
     """The way to one receiver."""
 
-    def __init__(self, store: Store, name: str, notifier: Notifier, clock: Clock, max_backoff_s: float) -> None:
+    def __init__(
+        self, store: Store, name: str, notifier: Notifier, clock: Clock, max_backoff_s: float, delivered: int
+    ) -> None:
+        self.name = name
+        self.delivered = delivered
         self.wake = asyncio.Event()
         self.stop_at: float | None = None
         self._store = store
-        self._name = name
         self._notifier = notifier
         self._clock = clock
         self._max_backoff_s = max_backoff_s
@@ -124,17 +141,16 @@ class _Line:
         self._suspect_until: float | None = None  # the rest put off until another row shows whose fault it is
         self._failing_since: float | None = None
         self._last_error: str | None = None
-        self._delivered = 0
         self._stats = OutboxStats()
 
     def health(self) -> ReceiverStatus:
         """See `Deliver.health`."""
         return ReceiverStatus(
-            name=self._name,
+            name=self.name,
             type=self._notifier.TYPE,
             pending=self._stats.pending,
             dead=self._stats.dead,
-            delivered=self._delivered,
+            delivered=self.delivered,
             oldest_pending_at=self._stats.oldest_pending_at,
             last_error=self._last_error or self._stats.last_error,
         )
@@ -144,14 +160,14 @@ class _Line:
         if self._failing_since is None or now - self._failing_since < STUCK_S:
             return None
         return (
-            f"receiver {self._name} has taken nothing for {now - self._failing_since:.0f} s, "
+            f"receiver {self.name} has taken nothing for {now - self._failing_since:.0f} s, "
             f"{self._stats.pending} messages wait: {self._last_error}"
         )
 
     # ------------------------------------------------------------------------------------------------ the loop
     async def run(self) -> None:
         """Turns until `stop_at` leaves nothing to do."""
-        held = await self._stored(self._store.hold, self._name)
+        held = await self._stored(self._store.hold, self.name)
         self._rests_until = min(held, self._clock.now() + LONGEST_DELAY_S)
         while True:
             self.wake.clear()
@@ -163,7 +179,7 @@ class _Line:
             await self._clock.wait(self.wake, until)
 
     async def _count(self) -> None:
-        self._stats = (await self._stored(self._store.outbox_stats)).get(self._name, OutboxStats())
+        self._stats = (await self._stored(self._store.outbox_stats)).get(self.name, OutboxStats())
 
     async def _turn(self) -> float | None:
         """Sends what is due; when to look again, None for not before something is new."""
@@ -173,9 +189,9 @@ class _Line:
                 return self._rests_until
             if self.stop_at is not None and now >= self.stop_at:
                 return now
-            rows = await self._store.due(self._name, now, 1)
+            rows = await self._store.due(self.name, now, 1)
             if not rows:
-                return await self._store.next_due(self._name)
+                return await self._store.next_due(self.name)
             await self._send(rows[0])
 
     async def _send(self, row: OutboxRow) -> None:
@@ -199,17 +215,17 @@ class _Line:
         now = self._clock.now()
         self._rests_until = now + self._notifier.MIN_INTERVAL_S
         self._suspect_until = self._failing_since = self._last_error = None
-        self._delivered += 1
+        self.delivered += 1
         await self._stored(self._store.done, row.id, now)
-        _log.info("message delivered", receiver=self._name, id=row.dedup_key, reason=row.reason)
+        _log.info("message delivered", receiver=self.name, id=row.dedup_key, reason=row.reason)
 
     async def _refused(self, row: OutboxRow, error: str) -> None:
         now = self._clock.now()
         self._rests_until = now + self._notifier.MIN_INTERVAL_S
-        self._suspect_until = None
-        self._note(now, error)
+        self._suspect_until = self._failing_since = None  # it answers: the message is at fault
+        self._last_error = error
         await self._stored(self._store.dead, row.id, now, error)
-        _log.error("message given up", receiver=self._name, id=row.dedup_key, reason=row.reason, error=error)
+        _log.error("message given up", receiver=self.name, id=row.dedup_key, reason=row.reason, error=error)
 
     async def _failed(self, row: OutboxRow, error: str, retry_after: float | None = None) -> None:
         now = self._clock.now()
@@ -222,13 +238,10 @@ class _Line:
         else:
             self._rests_until = max(at, self._suspect_until or 0.0)
             self._suspect_until = None
-        self._note(now, error)
-        await self._stored(self._store.retry, row.id, at, error)
-        _log.warning("message not taken", receiver=self._name, id=row.dedup_key, error=error, again_in_s=at - now)
-
-    def _note(self, now: float, error: str) -> None:
         self._last_error = error
         self._failing_since = now if self._failing_since is None else self._failing_since
+        await self._stored(self._store.retry, row.id, at, error)
+        _log.warning("message not taken", receiver=self.name, id=row.dedup_key, error=error, again_in_s=at - now)
 
     async def _stored(self, call: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls the store until the disk lets it: what a receiver has taken must not be sent again for a full disk."""
@@ -236,7 +249,7 @@ class _Line:
             try:
                 return await call(*args, **kwargs)
             except StoreUnavailable as error:
-                _log.warning("outbox unavailable", receiver=self._name, error=str(error))
+                _log.warning("outbox unavailable", receiver=self.name, error=str(error))
                 self.wake.clear()
                 await self._clock.wait(self.wake, self._clock.now() + _STORE_RETRY_S)
 

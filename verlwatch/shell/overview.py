@@ -1,6 +1,7 @@
 """How everything stands, gathered from those who know: the engine, the readers, the judge, the store.
 
-What has to be looked up on disk is looked up by `refresh`, so that answering a request never waits.
+What has to be looked up on disk, or watched over time, is looked up by `refresh`, so that answering a request never
+waits.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import get_args
 
 from verlwatch import __version__
 from verlwatch.core._run import Run
-from verlwatch.core.phases import STEP, THROUGHPUT
+from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
 from verlwatch.core.types import ClosedAs, Incident, Outcome, Transition
+from verlwatch.shell._lag import Lag
 from verlwatch.shell.deliver import Deliver
 from verlwatch.shell.judge import TURN_S, Judge
 from verlwatch.shell.store import Store
@@ -30,6 +32,7 @@ from verlwatch.status import (
 )
 
 CLOSED_SHOWN = 20
+_ORDER = {name: place for place, name in enumerate((*(phase.name for phase in PHASES), STEP))}
 STALLED_AFTER_S = 30 * TURN_S
 """The judging loop turns every second; half a minute without a turn is not alive."""
 
@@ -48,9 +51,14 @@ class Overview:
         self._now = now
         self._store_bytes = 0
         self._opened: Counter[tuple[str, str]] = Counter()
-        self._opened_by: dict[str, str] = {}
+        self._opened_by: dict[str, tuple[str, float]] = {
+            incident.id: (incident.diagnoses[0].rule, incident.opened_at) for incident in self._open_incidents()
+        }
+        """Incident -> the rule that opened it, and when."""
         self._ended: Counter[tuple[str, str, ClosedAs]] = Counter()
         self._closed: deque[tuple[float, Transition]] = deque(maxlen=CLOSED_SHOWN)
+        """When each of the last was opened, and how it closed."""
+        self._lags: dict[str, Lag] = {}
 
     # ------------------------------------------------------------------------------------------------ what happens
     def committed(self, outcome: Outcome) -> None:
@@ -58,17 +66,22 @@ class Overview:
         for transition in outcome.transitions:
             if transition.event == "opened":
                 self._opened[transition.run, transition.rule] += 1
-                self._opened_by[transition.incident] = transition.rule
+                begun = {incident.id: incident.opened_at for incident in self._open_incidents()}
+                self._opened_by[transition.incident] = (transition.rule, begun.get(transition.incident, self._now()))
             elif transition.closed_as is not None:
                 # an incident may end under another rule than it began with; it counts where it was opened
-                rule = self._opened_by.pop(transition.incident, transition.rule)
+                rule, opened_at = self._opened_by.pop(transition.incident, (transition.rule, self._now()))
                 self._ended[transition.run, rule, transition.closed_as] += 1
-                self._closed.append((self._now(), transition))
+                self._closed.append((opened_at, transition))
 
     def refresh(self) -> None:
-        """Looks up the size of the database."""
+        """Looks up the size of the database, and how far each source is behind; once a second is enough."""
         with suppress(OSError):
             self._store_bytes = self._store.size()
+        views, lags = self._tail.sources(), self._lags
+        self._lags = {view.source: lags.get(view.source) or Lag() for view in views}
+        for view in views:
+            self._lags[view.source].see(view.generation, view.size or 0, self._judged(view), self._now())
 
     # ------------------------------------------------------------------------------------------------ answers
     def stalled(self) -> str | None:
@@ -82,7 +95,7 @@ class Overview:
         views = list(self._tail.sources())
         not_ready = tuple(self._not_ready(views))
         engine = self._judge.engine
-        incidents = [_open_incident(incident) for run in engine.runs.values() for incident in run.incidents]
+        incidents = [_open_incident(incident) for incident in self._open_incidents()]
         return Status(
             version=__version__,
             started_at=self.started_at,
@@ -101,6 +114,15 @@ class Overview:
             ),
         )
 
+    def _open_incidents(self) -> Iterator[Incident]:
+        for run in self._judge.engine.runs.values():
+            yield from run.incidents
+
+    def _judged(self, view: SourceView) -> int:
+        """Up to which byte of the generation being read everything is judged."""
+        generation, offset = self._judge.positions.get(view.source, (view.generation, 0))
+        return offset if generation == view.generation else 0
+
     def _not_ready(self, views: Sequence[SourceView]) -> list[str]:
         reasons = [f"source {view.source}: {view.error or view.state}" for view in views if not view.readable]
         if not views:
@@ -118,8 +140,8 @@ class Overview:
         yield from self._tail.notices
         engine = self._judge.engine
         if engine.refused_runs:
-            limit = engine.settings.max_runs
-            yield f"more than {limit} runs: {engine.refused_runs} records of further ones were left out"
+            limit, left_out = engine.settings.max_runs, engine.refused_runs
+            yield f"more than {limit} runs: further ones are not judged ({left_out} pieces of their logs left out)"
 
     def _counts(self) -> tuple[IncidentCount, ...]:
         return tuple(
@@ -136,10 +158,9 @@ class Overview:
 
     def _source(self, view: SourceView, now: float) -> SourceStatus:
         reader = self._judge.engine.readers.get(view.source)
-        generation, judged = self._judge.positions.get(view.source, (view.generation, 0))
-        if generation != view.generation:
-            judged = 0
-        lag = max(0, (view.size or 0) - judged)
+        judged = self._judged(view)
+        behind = max(0, (view.size or 0) - judged)
+        lag = self._lags.get(view.source)
         counts = reader.counts if reader is not None else None
         return SourceStatus(
             source=view.source,
@@ -149,8 +170,8 @@ class Overview:
             error=view.error,
             position=judged,
             size=view.size,
-            lag_bytes=lag,
-            lag_s=0.0 if not lag else now - view.last_read_at if view.last_read_at else None,
+            lag_bytes=behind,
+            lag_s=lag.seconds(judged, now) if lag and behind else 0.0,
             generation=view.generation,
             lines=counts.lines if counts else 0,
             cut_lines=counts.cut_lines if counts else 0,
@@ -167,7 +188,6 @@ def _run(run: Run, now: float) -> RunStatus:
     return RunStatus(
         name=run.name,
         attempt=run.attempts.current,
-        attempts=run.attempts.current,
         step=run.step if run.step >= 0 else None,
         total_steps=run.planned,
         step_at=run.step_at or None,
@@ -175,7 +195,11 @@ def _run(run: Run, now: float) -> RunStatus:
         state="finished" if run.finished else "running" if run.step >= 0 else "waiting",
         steps_seen=run.steps_seen,
         verl_version=run.release or None,
-        phases=tuple(_phase(run, metric, step) for metric in run.recent if metric != THROUGHPUT),
+        phases=tuple(
+            _phase(run, metric, step)
+            for metric in sorted(run.recent, key=lambda metric: _ORDER.get(metric, len(_ORDER)))
+            if metric != THROUGHPUT
+        ),
     )
 
 

@@ -4,7 +4,7 @@ One thread owns the connection, so that a slow disk delays those who wait for a 
 log with ``synchronous = NORMAL``: a process that is killed loses nothing it was told is committed; a power cut may
 take the last commits as a whole, and then the log is read again from the position they had replaced.
 
-    state directory ─ lock        held by the process that runs; its pid
+    state directory ─ lock        held by the process that runs; its pid and the URL of its status page
                     ─ state.db    schema.sql
 """
 
@@ -16,11 +16,11 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from verlwatch.shell import _migrations, _state_dir
+from verlwatch.shell import _migrations, state_dir
 from verlwatch.shell._database import LONGEST_DELAY_S, Database, OutboxStats
 from verlwatch.shell._migrations import StateTooNew
 from verlwatch.shell._rows import OutboxRow
-from verlwatch.shell._state_dir import StateDirError, StateDirInUse
+from verlwatch.shell.state_dir import StateDirError, StateDirInUse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -82,23 +82,23 @@ class Store:
         self._lock = lock
 
     @classmethod
-    async def open(cls, state_dir: Path) -> Store:
+    async def open(cls, folder: Path) -> Store:
         """Locks the directory and opens its database, made or brought forward as needed.
 
         Raises StateDirError (network file system, not writable, not ours, no space), StateDirInUse or StateTooNew.
         """
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         try:
-            return await asyncio.get_running_loop().run_in_executor(thread, cls._open, state_dir, thread)
+            return await asyncio.get_running_loop().run_in_executor(thread, cls._open, folder, thread)
         except BaseException:
             thread.shutdown(wait=False)
             raise
 
     @classmethod
-    def _open(cls, state_dir: Path, thread: ThreadPoolExecutor) -> Store:
-        _state_dir.prepare(state_dir)
-        lock = _state_dir.lock(state_dir)
-        path = state_dir / "state.db"
+    def _open(cls, folder: Path, thread: ThreadPoolExecutor) -> Store:
+        state_dir.prepare(folder)
+        lock = state_dir.lock(folder)
+        path = folder / "state.db"
         try:
             connection, set_aside = _migrations.open_database(path)
         except BaseException as error:
@@ -120,6 +120,10 @@ class Store:
         finally:
             self._thread.shutdown(wait=False)
             os.close(self._lock)
+
+    def announce(self, url: str) -> None:
+        """Notes where this process serves its status, for `state_dir.served_url`."""
+        state_dir.announce(self._lock, url)
 
     # ------------------------------------------------------------------------------------------------ core
     async def load(self, steps_per_attempt: int = 2048, *, attempts: int = 2, prefix: str = "") -> Snapshot:

@@ -28,7 +28,8 @@ Positions are not kept here: they travel with the chunks, as offset and token, a
 start.  An error of one source (no permission, a stale handle, too many open files) is its state; the others go on, and
 it is tried again after 0.5 s, then later and later up to 30 s.
 
-Shutdown: `stop` lets the current cycle end and closes the inbox, which is the end of the stream.
+Shutdown: `stop` lets the current cycle end and closes the inbox, which is the end of the stream.  A cycle that cannot
+end, because the inbox is full or a file system does not answer, is cancelled: what it holds is read again later.
 
 Known limits
 ============
@@ -52,7 +53,6 @@ import asyncio
 import contextlib
 import resource
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
 
@@ -61,6 +61,7 @@ from verlwatch.shell._discover import Found, discover
 from verlwatch.shell._generation import Known
 from verlwatch.shell._source import Source
 from verlwatch.shell._source_view import SourceState, SourceView
+from verlwatch.shell._worker import Worker
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.identity import Position, position_of
 from verlwatch.shell.inbox import Inbox
@@ -120,15 +121,15 @@ class Tail:
         self._busy: tuple[str, float] | None = None  # the source that is looked at, and since when
         self._stopping = False
         self._woken = asyncio.Event()
-        self._thread: ThreadPoolExecutor | None = None
+        self._thread: Worker | None = None
         self._wake: Wake | None = None
 
     # ------------------------------------------------------------------------------------------------ life
     async def run(self) -> None:
-        """Polls until `stop`; then the inbox is closed."""
+        """Polls until `stop`; then the inbox is closed.  Cancelled it ends at once, whatever a file system does."""
         loop = asyncio.get_running_loop()
         _raise_descriptor_limit()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="tail")
+        self._thread = Worker("tail")
 
         def hint() -> None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for hints any longer
@@ -144,16 +145,18 @@ class Tail:
             await self._off_loop(self.close)
         finally:
             self._inbox.close()
-            self._thread.shutdown(wait=False)
+            self._thread.end()
 
     def stop(self) -> None:
         """Ends `run` after the current cycle."""
         self._stopping = True
         self._woken.set()
 
-    def reload(self, patterns: Mapping[str, tuple[str, ...]]) -> None:
+    def reload(self, patterns: Mapping[str, tuple[str, ...]], *, poll_s: float, max_files: int) -> None:
         """Follows these patterns from the next cycle on; a file named by both goes on where it is."""
         self._patterns = dict(patterns)
+        self._poll_s = poll_s
+        self._max_files = max_files
         self._reloaded = True
         self.hint()
 
@@ -222,7 +225,7 @@ class Tail:
     async def _off_loop(self, work: Callable[[], _T]) -> _T:
         if self._thread is None:
             return work()
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        return await self._thread.call(work)
 
     def _discover(self, now: float) -> None:
         """Step 1."""

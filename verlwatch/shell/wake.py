@@ -23,7 +23,7 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import ObservedWatch
 
-FOLDERS = 64  # watched directories; each costs a thread
+FOLDERS = 16  # watched directories; each costs a thread or two, and the others are searched every second anyway
 
 _EVENTS: list[type[FileSystemEvent]] = [
     FileCreatedEvent,
@@ -53,6 +53,7 @@ class Wake(FileSystemEventHandler):
         self._observer = Observer()
         self._watches: dict[str, tuple[ObservedWatch, int]] = {}
         self._started = False
+        self._most = FOLDERS
 
     def on_any_event(self, event: FileSystemEvent) -> None:  # noqa: ARG002  # polling finds out what happened
         """Called by watchdog for each event."""
@@ -62,15 +63,16 @@ class Wake(FileSystemEventHandler):
         """Watches exactly these directories, as far as they exist, in place of the former ones."""
         folders = list(folders)
         self.problem = ""
-        if len(folders) > FOLDERS:
-            self.problem = f"{len(folders)} directories hold logs and {FOLDERS} are watched; the others are polled"
-        wanted = {folder: inode for folder in folders[:FOLDERS] if (inode := _inode(folder)) is not None}
+        if len(folders) > self._most:
+            self.problem = f"{len(folders)} directories hold logs and {self._most} are watched; the others are polled"
+        wanted = {folder: inode for folder in folders[: self._most] if (inode := _inode(folder)) is not None}
         for folder, (watch, inode) in list(self._watches.items()):
             if wanted.get(folder) != inode:
                 self._observer.unschedule(watch)
                 del self._watches[folder]
         try:
-            self._start()
+            if wanted:
+                self._start()
             for folder, inode in wanted.items():
                 if folder not in self._watches:
                     watch = self._observer.schedule(self, folder, recursive=False, event_filter=_EVENTS)
@@ -78,6 +80,9 @@ class Wake(FileSystemEventHandler):
         except OSError as error:
             why = _EXHAUSTED.get(error.errno or 0, f"watching directories failed: {error}")
             self.problem = f"{why}; until then new files are found by polling"
+        except RuntimeError as error:  # not tried again: each try would leave a watch without its thread behind
+            self._most = len(self._watches)
+            self.problem = f"watching directories failed: {error}; new files are found by polling"
 
     def stop(self) -> None:
         """Ends the watching threads."""

@@ -51,7 +51,6 @@ def slow_run() -> RunStatus:
     return RunStatus(
         name="qwen2.5-7b-grpo",
         attempt=2,
-        attempts=2,
         step=213,
         total_steps=300,
         step_at=NOW - 41,

@@ -54,7 +54,7 @@ def read(now: Status, stalled: str | None = None) -> Reading:
     [
         "step 213 of 300",
         "2026-03-01 14:02:41 +0100 (41 s ago)",
-        "attempt 2 of 2",
+        "attempt 2",
         "verl 0.4.1",
         "gen lasting change 83.2 s 53.4 s 1.56× 57 %",
         "adv 0.09 s 0.09 s 1.03× <1 %",

@@ -279,15 +279,35 @@ async def test_reload_drops_and_adds_sources_and_goes_on_where_it_was(drive: Dri
     append(second, numbered(10, 3))
     driver = drive(first)
     await driver.settle(1)
-    driver.tail.reload({"other": (str(second),)})
+    driver.tail.reload({"other": (str(second),)}, poll_s=0.1, max_files=10)
     await driver.settle(1)
     append(first, numbered(3, 3))
     await driver.settle(1)
     assert [(view.source, view.run) for view in driver.tail.sources()] == [(str(second), "other")]
-    driver.tail.reload({"other": (str(second),), "run": (str(first),)})
+    driver.tail.reload({"other": (str(second),), "run": (str(first),)}, poll_s=0.1, max_files=10)
     await driver.settle(1)
     assert numbers(driver.lines) == [0, 1, 2, 10, 11, 12, 3, 4, 5]
     assert {(chunk.run, chunk.source) for chunk in driver.chunks} == {("run", str(first)), ("other", str(second))}
+
+
+async def test_reload_takes_up_the_interval_and_the_most_files(drive: Drive, tmp_path: Path) -> None:
+    for name in "abc":
+        append(tmp_path / f"{name}.log", numbered(0, 1))
+    driver = drive(tmp_path / "*.log")
+    await driver.settle(1)
+    assert len(driver.tail.sources()) == 3
+    driver.tail.reload(driver.patterns, poll_s=5.0, max_files=2)
+    await driver.settle(1)
+    assert len(driver.tail.sources()) == 2
+    assert driver.tail.notices == (
+        "1 files beyond the limit of 2 are not read; narrow the patterns or raise max_files",
+    )
+    await driver.settle(10)
+    append(tmp_path / "a.log", numbered(1, 1))
+    polled_at = driver.clock.at
+    while driver.lines[-1] != b"line 0000001 of the log, as long as such lines are":
+        await driver.settle(0.1)
+    assert 0.5 < driver.clock.at - polled_at <= 5.1
 
 
 async def test_a_file_that_left_its_pattern_is_let_go_and_taken_up_when_it_returns(

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -53,6 +53,12 @@ async def take(inbox: Inbox, count: int) -> list[int]:
     return taken
 
 
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
 async def test_lines_arrive_within_a_quarter_of_a_second_of_their_writing(
     start: START, inbox: Inbox, tmp_path: Path
 ) -> None:
@@ -61,8 +67,7 @@ async def test_lines_arrive_within_a_quarter_of_a_second_of_their_writing(
     start(log)
     assert await take(inbox, 1) == [0]
     delays = []
-    for number in range(1, 4):
-        await asyncio.sleep(0.03 * number)
+    for number in range(1, 6):
         written = time.monotonic()
         append(log, numbered(number, 1))
         assert await take(inbox, 1) == [number]
@@ -75,12 +80,17 @@ async def test_watchdog_hints_at_a_new_file_long_before_the_next_search(
 ) -> None:
     monkeypatch.setattr("verlwatch.shell.tail.DISCOVER_S", 60.0)
     monkeypatch.setattr("verlwatch.shell.tail.WAITING_S", 60.0)
+    watched = threading.Event()
+    really_watch = Wake.watch
+
+    def watch(self: Wake, folders: Iterable[str]) -> None:
+        really_watch(self, folders)
+        watched.set()
+
+    monkeypatch.setattr(Wake, "watch", watch)
     missing = tmp_path / "named.log"
     tail = start(tmp_path / "*.out", missing)
-    async with asyncio.timeout(5):
-        while not tail.sources():
-            await asyncio.sleep(0.01)
-    await asyncio.sleep(0.2)
+    await until(watched.is_set)
     append(tmp_path / "worker.out", numbered(0, 1))
     assert await take(inbox, 1) == [0]
     append(missing, numbered(1, 1))
@@ -96,12 +106,32 @@ async def test_without_inotify_new_files_are_polled_for_and_status_says_so(
 
     monkeypatch.setattr(Observer, "schedule", exhausted)
     tail = start(tmp_path / "*.log")
-    await asyncio.sleep(0.1)
+    await until(lambda: bool(tail.notices))
     append(tmp_path / "train.log", numbered(0, 1))
     assert await take(inbox, 1) == [0]
     assert tail.notices == (
         "no inotify watch is left; raise fs.inotify.max_user_watches; until then new files are found by polling",
     )
+
+
+async def test_where_no_thread_is_left_new_files_are_polled_for_and_status_says_so(
+    start: START, inbox: Inbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def refused(*_: object, **__: object) -> None:
+        tried.append(1)
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Observer, "schedule", refused)
+    monkeypatch.setattr("verlwatch.shell.tail.DISCOVER_S", 0.02)
+    tail = start(tmp_path / "*.log")
+    await until(lambda: bool(tail.notices))
+    assert "can't start new thread" in tail.notices[0] or "0 are watched" in tail.notices[0]
+    append(tmp_path / "train.log", numbered(0, 1))
+    assert await take(inbox, 1) == [0]
+    assert tail.notices == ("1 directories hold logs and 0 are watched; the others are polled",)
+    assert tried == [1], "each try would leave something behind"
 
 
 async def test_a_file_system_that_does_not_answer_stalls_the_reading_and_nothing_else(
@@ -120,9 +150,7 @@ async def test_a_file_system_that_does_not_answer_stalls_the_reading_and_nothing
 
     monkeypatch.setattr(Path, "stat", hang)
     tail = start(log)
-    async with asyncio.timeout(5):
-        while not any(view.state == "stalled" for view in tail.sources()):
-            await asyncio.sleep(0.01)
+    await until(lambda: any(view.state == "stalled" for view in tail.sources()))
     (view,) = tail.sources()
     assert (view.readable, view.error) == (
         False,
@@ -139,7 +167,7 @@ async def test_a_full_inbox_makes_the_tail_wait_and_nothing_is_dropped(tmp_path:
     inbox = Inbox(max_bytes=200_000)
     tail = Tail({"run": (str(log),)}, inbox, (), clock=SystemClock())
     task = asyncio.ensure_future(tail.run())
-    await asyncio.sleep(0.2)
+    await until(lambda: len(inbox) == 1)  # a second chunk has no room: the tail waits
     assert inbox.bytes <= 200_000
     tail.stop()  # the cycle that waits for room is finished before the end
     data = b""
@@ -155,13 +183,23 @@ async def test_stopping_closes_the_inbox_and_ends_every_thread(tmp_path: Path) -
     inbox = Inbox()
     tail = Tail({"run": (str(tmp_path / "*.log"),)}, inbox, (), clock=SystemClock())
     task = asyncio.ensure_future(tail.run())
-    await asyncio.sleep(0.1)
+    await until(lambda: bool(tail.sources()))
     tail.stop()
     assert await inbox.get() is None
     await task
+    await until(lambda: not [t for t in threading.enumerate() if t.name.startswith("tail") and t.name not in before])
+
+
+async def test_cancelled_while_the_inbox_is_full_it_ends_at_once(tmp_path: Path) -> None:
+    append(tmp_path / "train.log", numbered(0, 20_000))
+    inbox = Inbox(max_bytes=200_000)
+    task = asyncio.ensure_future(Tail({"run": (str(tmp_path / "*.log"),)}, inbox, (), clock=SystemClock()).run())
+    await until(lambda: len(inbox) == 1)
+    task.cancel()
     async with asyncio.timeout(5):
-        while any(thread.name.startswith("tail") for thread in threading.enumerate() if thread.name not in before):
-            await asyncio.sleep(0.01)
+        await asyncio.wait({task})
+    assert task.cancelled()
+    assert inbox.closed
 
 
 def test_watching_follows_directories_that_come_and_go(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def _run(run: RunStatus, now: float, zone: tzinfo | None) -> Html:
     facts = [
         tag("b", f"{step} of {run.total_steps}" if run.total_steps else step),
         joined("last step ", moment(run.step_at, now, zone)) if run.step_at is not None else "",
-        f"attempt {run.attempt} of {run.attempts}" if run.attempts > 1 else "",
+        f"attempt {run.attempt}" if run.attempt > 1 else "",
         f"verl {run.verl_version}" if run.verl_version else "",
     ]
     progress = (

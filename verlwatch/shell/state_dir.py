@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 MOUNTS = Path("/proc/self/mountinfo")
@@ -84,7 +85,7 @@ def lock(state_dir: Path) -> int:
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
     except BlockingIOError:
-        pid = os.read(descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+        pid = os.read(descriptor, 32).decode("ascii", "replace").partition("\n")[0] or "unknown"
         os.close(descriptor)
         raise StateDirInUse(
             f"state directory {state_dir} is in use by process {pid}; stop that one first, "
@@ -94,6 +95,34 @@ def lock(state_dir: Path) -> int:
         os.close(descriptor)
         raise _unusable(state_dir, error) from error
     return descriptor
+
+
+def announce(lock: int, url: str) -> None:
+    """Writes into the lock that `lock` took, behind the pid, where this process serves its status."""
+    with suppress(OSError):  # a full disk: `verlwatch status` then has to be told with --url
+        os.write(lock, f"{url}\n".encode())
+
+
+def served_url(state_dir: Path) -> str | None:
+    """Where the process that holds the directory serves its status; None if none holds it or it serves none.
+
+    What a killed process left behind does not count: its address may be somebody else's by now.
+
+    Raises:
+        OSError: the directory cannot be looked into.
+    """
+    try:
+        descriptor = os.open(state_dir / "lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        _, _, url = os.read(descriptor, 4096).decode("ascii", "replace").partition("\n")
+        return url.strip() or None
+    finally:
+        os.close(descriptor)
+    return None
 
 
 def _unusable(state_dir: Path, error: OSError) -> StateDirError:

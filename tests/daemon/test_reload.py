@@ -1,0 +1,99 @@
+"""SIGHUP: what changes, what stays, and what a reload must survive."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+from pathlib import Path
+
+from tests.daemon.conftest import Starter
+from tests.daemon.harness import Sink
+
+
+async def test_with_a_full_disk_the_daemon_goes_on_and_clears_away_later(
+    recorded: Path, tmp_path: Path, start: Starter, sink: Sink
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_bytes((recorded / "verl-0.3.0.post1.driver.log").read_bytes())
+    config = tmp_path / "verlwatch.yaml"
+    config.write_text(f"runs: [{{logs: [train.log]}}]\nreceivers: [{{name: hook, type: webhook, url: '{sink.url}'}}]\n")
+    sink.status = 503
+    daemon = await start("--config", config, "--state-dir", tmp_path / "state")
+    await daemon.until(lambda s: bool(s["receivers"]) and s["receivers"][0]["pending"] >= 6)
+
+    daemon.fill_disk()
+    config.write_text("runs: [{logs: [train.log]}]\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    status = await daemon.until(lambda s: s["receivers"] == [])
+    assert status["config"]["reload_ok"]
+    await daemon.said("not cleared away")
+
+    daemon.free_disk()
+    daemon.process.send_signal(signal.SIGHUP)
+    await daemon.until(lambda _: _pending(tmp_path / "state") == 0)
+    assert await daemon.stop() == 0
+
+
+def _pending(state_dir: Path) -> int:
+    connection = sqlite3.connect(f"file:{state_dir / 'state.db'}?mode=ro", uri=True)
+    try:
+        count: int = connection.execute("SELECT count(*) FROM outbox WHERE status = 'pending'").fetchone()[0]
+    finally:
+        connection.close()
+    return count
+
+
+async def test_what_needs_a_restart_stays_as_it_was_and_is_named_at_every_reload(
+    tmp_path: Path, start: Starter
+) -> None:
+    config = tmp_path / "verlwatch.yaml"
+    config.write_text("runs: [{logs: [train.log]}]\n")
+    daemon = await start("--config", config, "--state-dir", tmp_path / "state")
+    for limit in (7, 8):
+        config.write_text(
+            f"runs: [{{logs: [train.log]}}]\nlogging: {{level: error}}\nreading: {{max_files: {limit}}}\n"
+        )
+        daemon.process.send_signal(signal.SIGHUP)
+        said = json.loads(await daemon.said("configuration reloaded"))
+        assert said["restart_needed"] == ["logging.level"]
+        assert said["changed"] == ["reading.max_files"]
+        daemon.output.clear()
+    assert await daemon.stop() == 0
+    assert "stopped" in "".join(daemon.output), "the old level is still in force"
+
+
+async def test_a_secret_that_was_replaced_stays_hidden(
+    recorded: Path, tmp_path: Path, start: Starter, sink: Sink
+) -> None:
+    secret = tmp_path / "token"
+    secret.write_text("old-token-of-http")
+    log = tmp_path / "train.log"
+    config = tmp_path / "verlwatch.yaml"
+    config.write_text(
+        "runs: [{name: r, logs: [train.log]}]\n"
+        f"receivers: [{{name: hook, type: webhook, url: '{sink.url}', secret_file: token}}]\n"
+    )
+    daemon = await start("--config", config, "--state-dir", tmp_path / "state")
+    secret.write_text("new-token-of-http")
+    config.write_text(config.read_text().replace("name: r,", "name: old-token-of-http,"))
+    daemon.process.send_signal(signal.SIGHUP)
+    await daemon.said("configuration reloaded")
+    log.write_bytes((recorded / "verl-0.3.0.post1.driver.log").read_bytes())
+    line = await daemon.said('"incident"')
+    assert json.loads(line)["run"] == "[secret]"
+    assert await daemon.stop() == 0
+
+
+async def test_what_was_delivered_is_counted_on(recorded: Path, tmp_path: Path, start: Starter, sink: Sink) -> None:
+    log = tmp_path / "train.log"
+    log.write_bytes((recorded / "verl-0.3.0.post1.driver.log").read_bytes())
+    config = tmp_path / "verlwatch.yaml"
+    config.write_text(f"runs: [{{logs: [train.log]}}]\nreceivers: [{{name: hook, type: webhook, url: '{sink.url}'}}]\n")
+    daemon = await start("--config", config, "--state-dir", tmp_path / "state")
+    delivered = (await daemon.caught_up(log))["receivers"][0]["delivered"]
+    assert delivered >= 6
+    daemon.process.send_signal(signal.SIGHUP)
+    await daemon.said("configuration reloaded")
+    assert (await daemon.status())["receivers"][0]["delivered"] == delivered
+    assert await daemon.stop() == 0

@@ -1,0 +1,118 @@
+"""The status says what is so: of incidents, phases, runs and how far each source is behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from verlwatch.core.engine import Engine
+from verlwatch.core.types import Chunk, Settings
+from verlwatch.shell._source_view import SourceView
+from verlwatch.shell.overview import Overview
+from verlwatch.status import ConfigStatus
+
+START = 1_000_000.0
+STEP_S = 60.0
+
+
+@dataclass
+class World:
+    """An engine that is fed by hand, and the overview of it."""
+
+    engine: Engine
+    now: float = START
+    views: list[SourceView] = field(default_factory=list)
+    positions: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        judge = SimpleNamespace(engine=self.engine, positions=self.positions, store_error=None, turned_at=START)
+        tail = SimpleNamespace(sources=lambda: self.views, notices=())
+        store = SimpleNamespace(size=lambda: 0)
+        self.overview = Overview(
+            cast("Any", judge), cast("Any", tail), cast("Any", store), ConfigStatus(), lambda: self.now
+        )
+        self.overview.deliver = cast("Any", SimpleNamespace(health=lambda: (), stuck=lambda: ()))
+
+    def feed(self, lines: list[bytes], offset: int = 0) -> int:
+        """Line by line, a step a minute; the offset behind them."""
+        for line in lines:
+            self.now += STEP_S
+            self.overview.committed(self.engine.feed(Chunk("r.log", 1, offset, line, run="r"), self.now))
+            offset += len(line)
+        return offset
+
+
+@pytest.fixture
+def steps(recorded: Path) -> list[bytes]:
+    text = (recorded / "verl-0.3.0.post1.driver.log").read_bytes()
+    return [line for line in text.splitlines(keepends=True) if b"step:" in line]
+
+
+def test_a_closed_incident_was_opened_when_it_was_opened(steps: list[bytes]) -> None:
+    world = World(Engine())
+    opened: dict[str, float] = {}
+    offset = 0
+    for line in steps:
+        offset = world.feed([line], offset)
+        for one in world.overview.status().incidents:
+            if one.state != "closed":
+                opened.setdefault(one.id, one.opened_at)
+    closed = [one for one in world.overview.status().incidents if one.state == "closed"]
+    assert len([one for one in closed if one.id in opened]) >= 2
+    assert [one.opened_at for one in closed if one.id in opened] == [
+        opened[one.id] for one in closed if one.id in opened
+    ]
+
+
+def test_what_was_open_at_the_start_keeps_the_time_of_its_opening(steps: list[bytes]) -> None:
+    world = World(Engine())
+    offset = taken = 0
+    while not (firing := [one for one in world.overview.status().incidents if one.state == "firing"]):
+        offset = world.feed([steps[taken]], offset)
+        taken += 1
+    again = World(world.engine, now=world.now)
+    again.feed(steps[taken:], offset)
+    (closed,) = (one for one in again.overview.status().incidents if one.id == firing[0].id)
+    assert (closed.state, closed.opened_at) == ("closed", firing[0].opened_at)
+
+
+def test_phases_stand_in_the_order_of_a_step_even_if_one_came_later() -> None:
+    world = World(Engine())
+    world.feed([
+        b"step:1 - timing_s/gen:40.1 - timing_s/update_critic:9.1 - timing_s/step:60.1\n",
+        b"step:2 - timing_s/gen:40.2 - timing_s/update_critic:9.2 - timing_s/update_actor:9.3 - timing_s/step:70.1\n",
+        b"\n",
+    ])  # fmt: skip
+    world.engine.tick(world.now + 60)
+    (run,) = world.overview.status().runs
+    assert [phase.name for phase in run.phases] == ["gen", "update_critic", "update_actor", "step"]
+
+
+def test_a_source_that_is_read_all_the_time_and_never_to_its_end_is_behind_for_as_long() -> None:
+    world = World(Engine())
+    for second in range(100):
+        world.now = START + second
+        world.views = [
+            SourceView("r.log", "r", "reading", size=10 << 30, position=second << 20, last_read_at=world.now)
+        ]
+        world.positions["r.log"] = (0, second << 20)
+        world.overview.refresh()
+    (source,) = world.overview.status().sources
+    assert source.lag_s == 99.0
+    world.positions["r.log"] = (0, 10 << 30)
+    (source,) = world.overview.status().sources
+    assert (source.lag_bytes, source.lag_s) == (0, 0.0)
+
+
+def test_runs_beyond_the_limit_are_told_without_claiming_what_was_not_counted() -> None:
+    world = World(Engine(Settings(max_runs=1)))
+    for run in ("a", "b"):
+        line = b"step:1 - timing_s/gen:40.1 - timing_s/step:60.1\n\n"
+        world.engine.feed(Chunk(f"{run}.log", 1, 0, line, run=run), START)
+    assert world.overview.status().notices == (
+        "more than 1 runs: further ones are not judged (1 pieces of their logs left out)",
+    )
