@@ -103,6 +103,7 @@ class App:
         self._overview = Overview(
             self._judge, self._tail, self._store, ConfigStatus(path=self._path, loaded_at=clock.now()), clock.now
         )
+        self._overview.runs = frozenset(run.name for run in config.runs)
         try:
             self._set_up_delivery(config, _notifiers(config, session))
         except SecretError as error:
@@ -131,6 +132,8 @@ class App:
                 beside = [tasks.create_task(loop) for loop in (self._refresh(), self._tidy(), self._watchdog())]
                 self._on_signals()
                 systemd.notify("READY=1", f"STATUS=watching {len(self.config.runs)} runs")
+                if not self.config.receivers:
+                    log.warning("nobody is told: no receiver is configured; the status page shows what is found")
                 log.info("watching", runs=len(self.config.runs), receivers=len(self.config.receivers))
                 await self._stop_wanted.wait()
                 reloading.cancel()
@@ -242,7 +245,20 @@ class App:
         self._start_delivery(tasks)
         self._tidy_wanted.set()
         self._overview.config = ConfigStatus(path=self._path, loaded_at=self._clock.now())
-        log.info("configuration reloaded", changed=list(difference.live), restart_needed=list(difference.restart))
+        self._overview.runs = frozenset(run.name for run in new.runs)
+        log.info(
+            "configuration reloaded",
+            changed=list(difference.live),
+            runs=_words(difference.runs),
+            receivers=_words(difference.receivers),
+            restart_needed=list(difference.restart),
+        )
+
+
+def _words(delta: configuration.Delta) -> dict[str, list[str]]:
+    """What was added, removed and changed, by name."""
+    names = {"added": delta.added, "removed": delta.removed, "changed": delta.changed}
+    return {word: list(which) for word, which in names.items() if which}
 
 
 def _patterns(config: Config) -> dict[str, tuple[str, ...]]:

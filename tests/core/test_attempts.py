@@ -28,7 +28,9 @@ class Told:
     def __call__(self, source: str, step: int, **more: Any) -> Place:
         attempt = more.pop("attempt", 1)
         seconds = more.pop("seconds", gen(step, attempt))
-        return self.attempts.place(source, more.pop("generation", 1), more.pop("writer", TRAINER), step, seconds)
+        place = self.attempts.place(source, more.pop("generation", 1), more.pop("writer", TRAINER), step, seconds)
+        assert place is not None
+        return place
 
 
 @pytest.fixture

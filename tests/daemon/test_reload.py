@@ -78,7 +78,7 @@ async def test_a_secret_that_was_replaced_stays_hidden(
     secret.write_text("new-token-of-http")
     config.write_text(config.read_text().replace("name: r,", "name: old-token-of-http,"))
     daemon.process.send_signal(signal.SIGHUP)
-    await daemon.said("configuration reloaded")
+    await daemon.until(lambda s: [source["run"] for source in s["sources"]] == ["old-token-of-http"])
     log.write_bytes((recorded / "verl-0.3.0.post1.driver.log").read_bytes())
     line = await daemon.said('"incident"')
     assert json.loads(line)["run"] == "[secret]"
@@ -97,3 +97,24 @@ async def test_what_was_delivered_is_counted_on(recorded: Path, tmp_path: Path, 
     await daemon.said("configuration reloaded")
     assert (await daemon.status())["receivers"][0]["delivered"] == delivered
     assert await daemon.stop() == 0
+
+
+async def test_a_run_that_is_no_longer_configured_is_no_longer_shown(
+    recorded: Path, tmp_path: Path, start: Starter
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_bytes((recorded / "verl-0.1.locallogger.log").read_bytes())
+    config = tmp_path / "verlwatch.yaml"
+    config.write_text("runs: [{logs: [train.log]}, {name: other, logs: [other.log]}]\n")
+    daemon = await start("--config", config, "--state-dir", tmp_path / "state")
+    await daemon.until(lambda s: [run["name"] for run in s["runs"]] == ["train"] and s["runs"][0]["step"] == 299)
+    config.write_text("runs: [{name: other, logs: [other.log]}]\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    await daemon.until(lambda s: s["runs"] == [] and [source["run"] for source in s["sources"]] == ["other"])
+    assert "train" not in await daemon.get("/metrics")
+
+
+async def test_a_log_that_cannot_be_read_is_told_in_our_own_log_too(tmp_path: Path, start: Starter) -> None:
+    (tmp_path / "folder.log").mkdir()
+    daemon = await start("--log", tmp_path / "folder.log", "--state-dir", tmp_path / "state")
+    await daemon.said('"state":"not a regular file"')

@@ -119,7 +119,8 @@ def render(status: dict[str, Any]) -> str:
     for run in status["runs"]:
         total = f" of {run['total_steps']}" if run["total_steps"] else ""
         age = f", {run['age_s']:.0f} s ago" if run["age_s"] is not None else ""
-        lines.append(f"\n{run['name']}: {run['state']}, step {run['step']}{total}{age}, attempt {run['attempt']}")
+        step = f"step {run['step']}{total}{age}" if run["step"] is not None else "no step yet"
+        lines.append(f"\n{run['name']}: {run['state']}, {step}, attempt {run['attempt']}")
         lines += [_phase(phase) for phase in run["phases"]]
     if status["incidents"]:
         lines.append("\nincidents")
@@ -128,13 +129,15 @@ def render(status: dict[str, Any]) -> str:
         lines.append(f"  {incident['id']}  {incident['state']}{end}  {incident['run']}: {incident['summary']}")
     lines.append("\nsources")
     lines += [
-        f"  {source['state']:<10} {source['lag_bytes']:>9} B behind  {source['source']}"
+        f"  {source['state']:<18} {source['lag_bytes']:>11} B behind  {source['source']}"
         + (f"  {source['error']}" if source["error"] else "")
         for source in status["sources"]
     ]
     for receiver in status["receivers"]:
         counts = f"{receiver['delivered']} delivered, {receiver['pending']} waiting, {receiver['dead']} given up"
         lines.append(f"\nreceiver {receiver['name']} ({receiver['type']}): {counts}")
+        if receiver["last_error"]:
+            lines.append(f"  last error: {receiver['last_error']}")
     return "\n".join(lines)
 
 
@@ -142,5 +145,7 @@ def _phase(phase: dict[str, Any]) -> str:
     def cell(value: float | None, form: str) -> str:
         return "-" if value is None else format(value, form)
 
+    if phase["baseline_s"] is None:
+        return f"  {phase['name']:<15} {cell(phase['now_s'], '.3g'):>8} s   {phase['state']}"
     now, baseline, ratio = (cell(phase[k], f) for k, f in (("now_s", ".3g"), ("baseline_s", ".3g"), ("ratio", ".2f")))
     return f"  {phase['name']:<15} {now:>8} s   baseline {baseline:>8} s   ×{ratio:<6} {phase['state']}"

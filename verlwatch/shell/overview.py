@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import get_args
 
+import structlog
+
 from verlwatch import __version__
 from verlwatch.core._run import Run
 from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
@@ -31,6 +33,8 @@ from verlwatch.status import (
     StoreStatus,
 )
 
+log = structlog.get_logger(__name__)
+
 CLOSED_SHOWN = 20
 _ORDER = {name: place for place, name in enumerate((*(phase.name for phase in PHASES), STEP))}
 STALLED_AFTER_S = 30 * TURN_S
@@ -38,9 +42,14 @@ STALLED_AFTER_S = 30 * TURN_S
 
 
 class Overview:
-    """Builds a Status when asked.  ``deliver`` and ``config`` are replaced at a reload."""
+    """Builds a Status when asked.
+
+    ``deliver``, ``config`` and ``runs`` (names of the configured runs, None: all; others are remembered but not
+    shown) are replaced at a reload.
+    """
 
     deliver: Deliver
+    runs: frozenset[str] | None = None
 
     def __init__(self, judge: Judge, tail: Tail, store: Store, config: ConfigStatus, now: Callable[[], float]) -> None:
         self.config = config
@@ -59,6 +68,7 @@ class Overview:
         self._closed: deque[tuple[float, Transition]] = deque(maxlen=CLOSED_SHOWN)
         """When each of the last was opened, and how it closed."""
         self._lags: dict[str, Lag] = {}
+        self._said: dict[str, tuple[str, str | None]] = {}  # source -> state and error as last logged
 
     # ------------------------------------------------------------------------------------------------ what happens
     def committed(self, outcome: Outcome) -> None:
@@ -75,13 +85,23 @@ class Overview:
                 self._closed.append((opened_at, transition))
 
     def refresh(self) -> None:
-        """Looks up the size of the database, and how far each source is behind; once a second is enough."""
+        """Looks up the size of the database and how far each source is behind, and logs what changed for a source."""
         with suppress(OSError):
             self._store_bytes = self._store.size()
         views, lags = self._tail.sources(), self._lags
         self._lags = {view.source: lags.get(view.source) or Lag() for view in views}
         for view in views:
             self._lags[view.source].see(view.generation, view.size or 0, self._judged(view), self._now())
+            self._log(view)
+        self._said = {view.source: self._said[view.source] for view in views}
+
+    def _log(self, view: SourceView) -> None:
+        """A log that cannot be read must not be told by the status page alone."""
+        now = ("reading" if view.readable else view.state, view.error)
+        if now != self._said.get(view.source):
+            say = log.info if view.readable else log.warning
+            say("source", source=view.source, run=view.run, state=view.state, error=view.error)
+        self._said[view.source] = now
 
     # ------------------------------------------------------------------------------------------------ answers
     def stalled(self) -> str | None:
@@ -94,7 +114,6 @@ class Overview:
         now = self._now()
         views = list(self._tail.sources())
         not_ready = tuple(self._not_ready(views))
-        engine = self._judge.engine
         incidents = [_open_incident(incident) for incident in self._open_incidents()]
         return Status(
             version=__version__,
@@ -103,8 +122,11 @@ class Overview:
             ready=not not_ready,
             not_ready=not_ready,
             notices=tuple(self._notices()),
-            runs=tuple(_run(run, now) for run in engine.runs.values()),
-            incidents=(*incidents, *(_closed_incident(t, at) for at, t in reversed(self._closed))),
+            runs=tuple(_run(run, now) for run in self._runs()),
+            incidents=(
+                *incidents,
+                *(_closed_incident(t, at) for at, t in reversed(self._closed) if self._shows(t.run)),
+            ),
             incident_counts=self._counts(),
             sources=tuple(self._source(view, now) for view in views),
             receivers=self.deliver.health(),
@@ -114,8 +136,15 @@ class Overview:
             ),
         )
 
+    def _runs(self) -> Iterator[Run]:
+        runs = self._judge.engine.runs.values()
+        return (run for run in runs if self._shows(run.name))
+
+    def _shows(self, run: str) -> bool:
+        return self.runs is None or run in self.runs
+
     def _open_incidents(self) -> Iterator[Incident]:
-        for run in self._judge.engine.runs.values():
+        for run in self._runs():
             yield from run.incidents
 
     def _judged(self, view: SourceView) -> int:
@@ -132,7 +161,7 @@ class Overview:
         if not self.config.reload_ok:
             reasons.append(f"config: {self.config.error}")
         reasons += self.deliver.stuck()
-        for run in self._judge.engine.runs.values():
+        for run in self._runs():
             reasons += [f"run {run.name}: {part} is no longer judged: {why}" for part, why in run.quarantined.items()]
         return reasons
 
@@ -154,6 +183,7 @@ class Overview:
                 ),
             )
             for run, rule in sorted({*self._opened, *((run, rule) for run, rule, _ in self._ended)})
+            if self._shows(run)
         )
 
     def _source(self, view: SourceView, now: float) -> SourceStatus:
