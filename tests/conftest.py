@@ -10,7 +10,7 @@ import pytest
 
 DATA = Path(__file__).parent / "data"
 SOAK = bool(os.environ.get("VERLWATCH_SOAK"))
-"""`make soak`: the long forms of the crash, fuzz and scale tests."""
+"""`make soak`: the long forms of the crash, history, fuzz and silence tests."""
 
 
 @pytest.fixture(scope="session")

@@ -40,6 +40,22 @@ def test_commands_in_documents_exist(document: Path) -> None:
         assert f"\n{target}:" in (ROOT / "Makefile").read_text()
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_documents_name_nothing_outside_the_repository(document: Path) -> None:
+    for path in re.findall(r"(?<![\w./])\.\./[\w./-]+", document.read_text()):
+        place = (document.parent / path).resolve()
+        assert place.is_relative_to(ROOT), path
+        assert place.exists(), path
+
+
+def test_names_stand_where_contributing_says() -> None:
+    places = re.findall(r"`(\w+)`\s\(`([\w/]+\.py)`\)", (ROOT / "CONTRIBUTING.md").read_text())
+    assert {"KINDS", "DETECTORS"} <= {name for name, _ in places}
+    for name, path in places:
+        text = (ROOT / "verlwatch" / path).read_text()
+        assert re.search(rf"^(?:class )?{name}\b.*[=:]", text, flags=re.MULTILINE), f"{name} is not in {path}"
+
+
 def test_flags_in_the_readme_exist(capsys: pytest.CaptureFixture[str]) -> None:
     text = ""
     for name in COMMANDS:

@@ -8,10 +8,10 @@ their writers wrote them.
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from verlwatch.core import steps
 from verlwatch.core.engine import Engine
@@ -20,6 +20,10 @@ from verlwatch.core.types import Chunk, Outcome, StepRow
 
 PIECE = 1 << 16
 Progress = Callable[[int, int], None]
+
+
+class LogError(Exception):
+    """A log cannot be read to its end; the text says which and why."""
 
 
 class Passage(NamedTuple):
@@ -32,30 +36,29 @@ class Passage(NamedTuple):
 def replay(engine: Engine, paths: Sequence[Path], run: str, progress: Progress | None = None) -> Iterator[Passage]:
     """Feeds whole files to ``engine`` and yields what they cause.
 
-    ``progress`` is called with (bytes read, bytes in all).  ``*.gz`` is read as what it holds.
+    ``progress`` is called with (bytes read, bytes in all).
 
     Raises:
-        OSError: a file cannot be read.
+        LogError: a file cannot be read to its end.
     """
-    with ExitStack() as stack:
-        open_files = {str(path): stack.enter_context(open_log(path)) for path in paths}
-        total = sum(path.stat().st_size for path in paths)
-        offsets = dict.fromkeys(open_files, 0)
-        clock = _Clock()
-        while open_files:
-            for source, file in list(open_files.items()):
-                data = file.read(PIECE)
-                if data:
-                    outcome = engine.feed(Chunk(source, 1, offsets[source], data, run=run), clock.now)
-                    offsets[source] += len(data)
-                else:
-                    outcome = engine.finish(source, clock.now)
-                    del open_files[source]
-                clock.advance(outcome.steps)
-                if outcome:
-                    yield Passage(outcome, clock.now)
-            if progress is not None:
-                progress(min(sum(offsets.values()), total), total)
+    unread = {str(path): pieces(path) for path in paths}
+    total = sum(path.stat().st_size for path in paths)
+    offsets = dict.fromkeys(unread, 0)
+    clock = _Clock()
+    while unread:
+        for source, rest in list(unread.items()):
+            data = next(rest, b"")
+            if data:
+                outcome = engine.feed(Chunk(source, 1, offsets[source], data, run=run), clock.now)
+                offsets[source] += len(data)
+            else:
+                outcome = engine.finish(source, clock.now)
+                del unread[source]
+            clock.advance(outcome.steps)
+            if outcome:
+                yield Passage(outcome, clock.now)
+        if progress is not None:
+            progress(min(sum(offsets.values()), total), total)
 
 
 class _Clock:
@@ -74,8 +77,19 @@ class _Clock:
                 self.now += seconds.get(STEP) or sum(seconds.values())
 
 
-def open_log(path: Path) -> IO[bytes]:
-    """Opens a log for reading; what is inside where it is gzipped."""
-    if path.suffix == ".gz":
-        return gzip.open(path, "rb")  # type: ignore[return-value]  # a GzipFile reads like any other binary file
-    return path.open("rb")
+def pieces(path: Path) -> Iterator[bytes]:
+    """The bytes of a log, a piece at a time; of ``*.gz`` what is inside.
+
+    Raises:
+        LogError: it cannot be read to its end.
+    """
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            while data := file.read(PIECE):
+                yield data
+    except EOFError:
+        raise LogError(f"{path}: the compressed data ends too early; `gzip -dc` still gives what is there") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise LogError(f"{path}: cannot be unpacked ({error}); name it without .gz if it is plain text") from None
+    except OSError as error:
+        raise LogError(f"{path}: {error.strerror}") from None

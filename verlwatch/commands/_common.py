@@ -1,30 +1,71 @@
-"""What several commands share: arguments for logs, and a bar for files that take their time."""
+"""What commands on whole logs share: their arguments and settings, and a bar for files that take their time."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from verlwatch.replay import Progress
+from verlwatch import config as configuration
+from verlwatch.config import Config, ConfigError
+from verlwatch.core.types import Settings
+from verlwatch.replay import LogError, Progress
+from verlwatch.shell.printable import encodable, printable
 
 _PATIENCE_S = 1.0
 _CELLS = 30
+
+
+def on_logs(work: Callable[[argparse.Namespace], None]) -> Callable[[argparse.Namespace], int]:
+    """A command that reads ``args.logs``: what it cannot read or be configured with is told and gives its exit code."""
+
+    def run(args: argparse.Namespace) -> int:
+        if problems := unreadable(args.logs):
+            print("\n".join(problems), file=sys.stderr)
+            return 1
+        try:
+            work(args)
+        except LogError as error:
+            print(printable(str(error)), file=sys.stderr)
+            return 1
+        except ConfigError as error:
+            print(error, file=sys.stderr)
+            return 2
+        return 0
+
+    return run
 
 
 def add_logs(parser: argparse.ArgumentParser) -> None:
     """Arguments of a command that reads whole logs of one run."""
     parser.add_argument("logs", nargs="+", type=Path, metavar="LOG", help="log of one run; several are read as one run")
     parser.add_argument("--run", metavar="NAME", help="name of the run (default: name of the first file)")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="judge as the daemon with this configuration does (default: built in)",
+    )
+
+
+def settings(args: argparse.Namespace) -> Settings:
+    """What `verlwatch run` would judge with: the file, where one is given, and the VERLWATCH_* variables over it.
+
+    Raises:
+        ConfigError: the configuration cannot be used.
+    """
+    base = configuration.load(args.config) if args.config else Config()
+    return configuration.settings(configuration.apply(base, os.environ, {}))
 
 
 def run_name(args: argparse.Namespace) -> str:
     """The run's name as given, else the first file's name without its endings."""
     first: Path = args.logs[0]
-    return args.run or first.name.split(".gz")[0].rsplit(".", 1)[0] or first.name
+    return encodable(args.run or first.name.split(".gz")[0].rsplit(".", 1)[0] or first.name)
 
 
 def unreadable(paths: Sequence[Path]) -> list[str]:
@@ -33,14 +74,19 @@ def unreadable(paths: Sequence[Path]) -> list[str]:
     for path in paths:
         try:
             if not path.is_file():
-                kind = "is a directory; name its files" if path.is_dir() else "no such file"
-                problems.append(f"{path}: {kind}")
+                problems.append(f"{path}: {_what_else(path)}")
                 continue
             with path.open("rb"):
                 pass
         except OSError as error:
             problems.append(f"{path}: {error.strerror}")
-    return problems
+    return [printable(problem) for problem in problems]
+
+
+def _what_else(path: Path) -> str:
+    if path.is_dir():
+        return "is a directory; name its files"
+    return "is no regular file; write what it yields into one" if path.exists() else "no such file"
 
 
 @contextmanager

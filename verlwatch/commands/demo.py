@@ -25,25 +25,41 @@ from aiohttp import web
 EPILOG = """It ends by itself within a minute, or on Ctrl-C.  Nothing is left behind."""
 
 STEPS_PER_S = 9.0
-_SETTLE_S = 8.0
+PROMISED = (
+    r"gen took ",
+    r"gen is back to normal",
+    r"old_log_prob took ",
+    r"old_log_prob is back to normal",
+    r"gen is ×[\d.]+ since step 200",
+    r"run ended at step 300 with gen still",
+)
+"""The headlines that the recorded run is good for, whatever else is told."""
+_PATIENCE_S = 15.0
 _STEP = re.compile(rb"step:(\d+) - .*timing_s/step:")
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declares the command."""
     parser = subparsers.add_parser("demo", help="watch a recorded run live, in under a minute", epilog=EPILOG)
+    parser.add_argument(
+        "--pace", type=_pace, default=STEPS_PER_S, metavar="STEPS", help="steps a second (default %(default)g)"
+    )
     parser.set_defaults(run_command=run)
 
 
-def run(_: argparse.Namespace) -> int:
+def _pace(text: str) -> float:
+    pace = float(text)  # argparse tells a ValueError as what it is
+    if not 0 < pace < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: give more than 0 steps a second")
+    return pace
+
+
+def run(args: argparse.Namespace) -> int:
     """Plays the demo; 0 when every message that it promises has come."""
-    with suppress(KeyboardInterrupt):
-        return asyncio.run(_demo())
-    print("\nstopped")
-    return 0
+    return asyncio.run(_demo(args.pace))
 
 
-async def _demo() -> int:
+async def _demo(pace: float) -> int:
     with tempfile.TemporaryDirectory(prefix="verlwatch-demo-") as folder:
         home = Path(folder)
         log = home / "demo-run.log"
@@ -55,14 +71,16 @@ async def _demo() -> int:
         webhook_file.chmod(0o600)
         daemon = await _start_daemon(home, log, webhook_file)
         try:
-            print(f"a recorded run is being written to {log}, {STEPS_PER_S:g} steps a second\n", flush=True)
-            await _write(log)
-            await receiver.quiet()
+            print(f"a recorded run is being written to {log}, {pace:g} steps a second\n", flush=True)
+            await _write(log, pace)
+            await receiver.complete()
         finally:
             await _stop(daemon)
             await receiver.stop()
-        print(f"\n{receiver.count} messages. The run is over, the daemon has stopped.")
-        return 0 if receiver.count else 1
+    print(f"\n{len(receiver.headlines)} messages. The run is over, the daemon has stopped.")
+    if missing := receiver.missing():
+        print(f"did not come within {_PATIENCE_S:g} s: {', '.join(missing)}", file=sys.stderr)
+    return 1 if missing else 0
 
 
 async def _start_daemon(home: Path, log: Path, webhook_file: Path) -> asyncio.subprocess.Process:
@@ -106,7 +124,7 @@ def _pieces() -> Iterator[tuple[int | None, bytes]]:
     yield None, piece
 
 
-async def _write(log: Path) -> None:
+async def _write(log: Path, pace: float) -> None:
     """Appends the log as training would, much faster."""
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -117,14 +135,14 @@ async def _write(log: Path) -> None:
             written += 1
             if step is not None and step % 50 == 0:
                 print(f"          … step {step}", flush=True)
-            await asyncio.sleep(max(0.0, began + written / STEPS_PER_S - loop.time()))
+            await asyncio.sleep(max(0.0, began + written / pace - loop.time()))
 
 
 class _Receiver:
     """Stands in for Slack: takes what an incoming webhook takes, and prints it as text."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.headlines: list[str] = []
         self._came = asyncio.Event()
         app = web.Application()
         app.router.add_post("/services/{path:.*}", self._take)
@@ -141,16 +159,21 @@ class _Receiver:
     async def stop(self) -> None:
         await self._runner.cleanup()
 
-    async def quiet(self) -> None:
-        """Returns when no message has come for a while."""
+    def missing(self) -> list[str]:
+        """What was promised and has not come."""
+        return [promise for promise in PROMISED if not any(re.search(promise, line) for line in self.headlines)]
+
+    async def complete(self) -> None:
+        """Returns when everything promised has come, or nothing more for so long that it never will."""
         with suppress(TimeoutError):
-            while True:
+            while self.missing():
                 self._came.clear()
-                await asyncio.wait_for(self._came.wait(), _SETTLE_S / 2)
+                await asyncio.wait_for(self._came.wait(), _PATIENCE_S)
 
     async def _take(self, request: web.Request) -> web.Response:
-        print(_as_text(await request.json()) + "\n", flush=True)
-        self.count += 1
+        payload = await request.json()
+        print(_as_text(payload) + "\n", flush=True)
+        self.headlines.append(payload["text"])
         self._came.set()
         return web.Response(text="ok")
 

@@ -12,7 +12,8 @@ import orjson
 from verlwatch.commands import _common
 from verlwatch.core.lines import Reader
 from verlwatch.core.types import Record, Samples, Writer
-from verlwatch.replay import PIECE, open_log
+from verlwatch.replay import pieces
+from verlwatch.shell.printable import printable
 
 EPILOG = """examples:
   verlwatch parse train.log
@@ -35,18 +36,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.set_defaults(run_command=run)
 
 
-def run(args: argparse.Namespace) -> int:
+@_common.on_logs
+def run(args: argparse.Namespace) -> None:
     """Prints the records of each file in turn."""
-    if problems := _common.unreadable(args.logs):
-        print("\n".join(problems), file=sys.stderr)
-        return 1
     for path in args.logs:
         reader = Reader(str(path))
-        with open_log(path) as file:
-            while data := file.read(PIECE):
-                _print(reader.feed(data, 0.0), as_json=args.json)
+        for data in pieces(path):
+            _print(reader.feed(data, 0.0), as_json=args.json)
         _print(reader.finish(0.0), as_json=args.json)
-    return 0
 
 
 def _print(records: list[Record], *, as_json: bool) -> None:
@@ -54,7 +51,7 @@ def _print(records: list[Record], *, as_json: bool) -> None:
         if as_json:
             sys.stdout.buffer.write(orjson.dumps(_data(record), option=orjson.OPT_APPEND_NEWLINE))
         else:
-            print(_line(record))
+            print(printable(_line(record)))
 
 
 def _data(record: Record) -> dict[str, Any]:

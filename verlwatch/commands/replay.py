@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import asdict
 
 import orjson
 
 from verlwatch.commands import _common
 from verlwatch.core.engine import Engine
-from verlwatch.core.types import Settings, Transition
+from verlwatch.core.types import Transition
 from verlwatch.replay import replay
+from verlwatch.shell.printable import printable
 
 EPILOG = """examples:
   verlwatch replay train.log
   verlwatch replay --json train.log | jq 'select(.event == "opened")'
   verlwatch replay train.log outputs/my_project/my_run.jsonl     (two views of one run)
 
-Steps are judged as the live watcher judges them.  What depends on arrival (how long a line was late, whether a process
-was alive) is not in a log and is not judged.  Exit code 0 with or without findings, 1 when a file cannot be read.
+Steps are judged as the live watcher judges them, with its settings where --config names them.  What depends on arrival
+(how long a line was late, whether a process was alive) is not in a log and is not judged.  Exit code 0 with or without
+findings, 1 when a file cannot be read, 2 when the configuration cannot be used.
 """
 
 
@@ -36,20 +37,17 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.set_defaults(run_command=run)
 
 
-def run(args: argparse.Namespace) -> int:
+@_common.on_logs
+def run(args: argparse.Namespace) -> None:
     """Prints each change of each incident as it comes up."""
-    if problems := _common.unreadable(args.logs):
-        print("\n".join(problems), file=sys.stderr)
-        return 1
     count = 0
     with _common.bar() as progress:
-        for outcome, _ in replay(Engine(Settings()), args.logs, _common.run_name(args), progress):
+        for outcome, _ in replay(Engine(_common.settings(args)), args.logs, _common.run_name(args), progress):
             for transition in outcome.transitions:
                 count += 1
-                print(_json(transition) if args.json else _line(transition), flush=True)
+                print(_json(transition) if args.json else printable(_line(transition)), flush=True)
     if not count and not args.json:
         print("nothing found: no phase changed beyond its own noise")
-    return 0
 
 
 def _json(transition: Transition) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from verlwatch import report
 from verlwatch.commands import _common
 from verlwatch.core.engine import Engine
-from verlwatch.core.types import Settings
 
 EPILOG = """examples:
   verlwatch report train.log
@@ -35,12 +33,10 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def run(args: argparse.Namespace) -> int:
+@_common.on_logs
+def run(args: argparse.Namespace) -> None:
     """Prints the report."""
-    if problems := _common.unreadable(args.logs):
-        print("\n".join(problems), file=sys.stderr)
-        return 1
+    engine = Engine(_common.settings(args))
     with _common.bar() as progress:
-        history = report.read(args.logs, _common.run_name(args), Engine(Settings()), progress)
+        history = report.read(args.logs, _common.run_name(args), engine, progress)
     print(report.render(history, args.last), end="")
-    return 0

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
 from verlwatch.core import steps
 from verlwatch.core.engine import Engine
-from verlwatch.core.phases import STEP
-from verlwatch.core.types import StepRow, Transition
+from verlwatch.core.phases import STEP, THROUGHPUT
+from verlwatch.core.types import Transition
 from verlwatch.replay import Progress, replay
 
 STRETCH = 50
 """At most so many steps on each side of a change make its medians."""
+_SHOWN = ("timing_s/", "timing/", "perf/", "response_length/", "prompt_length/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +29,24 @@ class Line:
     tokens: float | None
     longest: float | None
 
+    @property
+    def length(self) -> float:
+        """Seconds of the step: as printed, else the sum of what is known of it."""
+        parts = (seconds for metric, seconds in self.seconds.items() if metric != THROUGHPUT)
+        return sum(parts) if self.total is None else self.total
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One incident as the log tells it, with plain medians of the metric before its onset and while it lasted.
+    """One incident as the log tells it, with plain medians of the metric before its onset and from there to ``last``.
 
-    Seconds (tokens/s/GPU for throughput), and milliseconds per token where the log prints tokens.
+    Seconds (tokens/s/GPU for throughput), and milliseconds per token where the log prints tokens.  ``last`` is the last
+    step that it slowed, ``until`` the one that told so; None while it is open.
     """
 
     opened: Transition
     latest: Transition
+    last: int | None
     until: int | None
     before: float | None
     during: float | None
@@ -64,20 +73,19 @@ class History:
 
     def _found(self, life: Sequence[Transition]) -> Found:
         opened, latest = life[0], life[-1]
-        closed = latest.event == "closed"
+        onset, last = latest.onset_step, latest.last_step
         lines = [line for line in self.lines if line.attempt == opened.attempt]
-        onset = latest.onset_step
-        end = latest.step if closed and latest.closed_as == "resolved" else None
         before = [line for line in lines if onset - STRETCH <= line.step < onset]
-        during = [line for line in lines if line.step >= onset and (end is None or line.step < end)][:STRETCH]
+        during = [line for line in lines if onset <= line.step and (last is None or line.step <= last)][:STRETCH]
         return Found(
             opened,
             latest,
-            latest.step if closed else None,
+            last,
+            latest.step if latest.event == "closed" else None,
             _median(before, opened.phase),
             _median(during, opened.phase),
-            _median(before, opened.phase, per_token=True),
-            _median(during, opened.phase, per_token=True),
+            _median_per_token(before, opened.phase),
+            _median_per_token(during, opened.phase),
         )
 
 
@@ -85,41 +93,45 @@ def read(paths: Sequence[Path], run: str, engine: Engine, progress: Progress | N
     """Replays ``paths`` as one run.
 
     Raises:
-        OSError: a file cannot be read.
+        LogError: a file cannot be read.
     """
     history = History(run)
-    known: dict[tuple[int, int], int] = {}
+    told: dict[tuple[int, int], dict[str, float]] = {}
+    releases: dict[int, str] = {}
     for outcome, _ in replay(engine, paths, run, progress):
         history.transitions += outcome.transitions
         for row in outcome.steps:
-            _add(history, known, row, engine)
+            # what another source told of the step first wins, as in the store
+            values = {key: value for key, value in row.values.items() if key.startswith(_SHOWN)}
+            told[row.attempt, row.step] = values | told.get((row.attempt, row.step), {})
+            releases[row.attempt] = engine.runs[row.run].release
     state = engine.runs.get(run)
     if state is not None:
         history.release, history.planned = state.release, state.planned
-    history.lines.sort(key=lambda line: (line.attempt, line.step))
+    history.lines = [
+        _line(attempt, step, values, releases[attempt])
+        for (attempt, step), values in sorted(told.items())
+        if steps.timings(values)
+    ]
     return history
 
 
-def _add(history: History, known: dict[tuple[int, int], int], row: StepRow, engine: Engine) -> None:
-    """Adds a step, or what a second source tells of it that the first did not."""
-    printed = steps.timings(row.values)
-    if not printed:
-        return
-    facts = steps.read(row.values, engine.runs[row.run].release)
-    at = (row.attempt, row.step)
-    line = Line(row.attempt, row.step, printed.get(STEP), dict(facts.seconds), facts.work.tokens, facts.work.longest)
-    if at not in known:
-        known[at] = len(history.lines)
-        history.lines.append(line)
-    else:
-        for metric, value in line.seconds.items():
-            history.lines[known[at]].seconds.setdefault(metric, value)
+def _line(attempt: int, step: int, values: Mapping[str, float], release: str) -> Line:
+    facts = steps.read(values, release)
+    total = steps.timings(values).get(STEP)
+    return Line(attempt, step, total, dict(facts.seconds), facts.work.tokens, facts.work.longest)
 
 
-def _median(lines: Sequence[Line], metric: str, *, per_token: bool = False) -> float | None:
+def _median(lines: Sequence[Line], metric: str) -> float | None:
+    values = [line.seconds[metric] for line in lines if metric in line.seconds]
+    return median(values) if values else None
+
+
+def _median_per_token(lines: Sequence[Line], metric: str) -> float | None:
+    """Milliseconds per token; None for what is no time."""
     values = [
-        line.seconds[metric] / (line.tokens / 1000 if per_token and line.tokens else 1.0)
+        1000 * line.seconds[metric] / line.tokens
         for line in lines
-        if metric in line.seconds and (line.tokens or not per_token)
+        if metric in line.seconds and line.tokens and metric != THROUGHPUT
     ]
     return median(values) if values else None

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from verlwatch.core.incidents import duration, quantity
 from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
 from verlwatch.report._history import Found, History, Line
+from verlwatch.shell.printable import printable
 
 WIDTH = 100
 _PHASES = tuple(phase.name for phase in PHASES if phase.judged)
@@ -24,7 +25,7 @@ def render(history: History, last: int) -> str:
     """The report as text: a head line, the table of the last steps, then every change."""
     if not history.lines:
         return (
-            f"{history.run}: no step with timing found.\n"
+            f"{printable(history.run)}: no step with timing found.\n"
             "verl prints them when trainer.logger contains 'console' (or 'file' for JSONL); "
             "`verlwatch parse LOG` shows what was read.\n"
         )
@@ -33,11 +34,11 @@ def render(history: History, last: int) -> str:
 
 def _head(history: History) -> str:
     lines = history.lines
-    seconds = sum(line.total if line.total is not None else sum(line.seconds.values()) for line in lines)
+    seconds = sum(line.length for line in lines)
     planned = f" of {history.planned}" if history.planned else ""
     attempts = len({line.attempt for line in lines})
     parts = [
-        f"{history.run}: {len(lines)} steps, {lines[0].step} to {lines[-1].step}{planned}",
+        f"{printable(history.run)}: {len(lines)} steps, {lines[0].step} to {lines[-1].step}{planned}",
         f"{duration(seconds)} of training",
         f"verl {history.release}" if history.release else "verl version not told",
     ]
@@ -48,21 +49,33 @@ def _head(history: History) -> str:
 
 def _table(history: History, last: int) -> Iterator[str]:
     lines = history.lines[-last:]
-    columns = [name for name in _PHASES if any(_weighs(line, name) for line in lines)]
-    titles = [_SHORT.get(name, name) for name in columns]
-    widths = [max(6, len(title)) for title in titles]
-    head = " ".join(f"{title:>{width}}" for title, width in zip(titles, widths, strict=True))
-    yield f"{'step':>6} {'total':>7} {head}  largest   remark"
+    largest = [_largest(line) for line in lines]
+    wide = max(map(len, ("largest", *largest)))
+    columns = _columns(lines, WIDTH - len("  step   total    remark") - wide)
+    head = " ".join(f"{_SHORT.get(name, name):>{width}}" for name, width in columns.items())
+    yield f"{'step':>6} {'total':>7} {head}  {'largest':<{wide}}  remark"
     found = history.found()
-    for line in lines:
-        cells = " ".join(f"{_cell(line.seconds.get(n)):>{w}}" for n, w in zip(columns, widths, strict=True))
-        row = f"{line.step:>6} {_cell(line.total):>7} {cells}  {_largest(line):<8}  {_remark(line, found)}"
-        yield row.rstrip()[:WIDTH]
+    for line, share in zip(lines, largest, strict=True):
+        cells = " ".join(f"{_cell(line.seconds.get(name)):>{width}}" for name, width in columns.items())
+        row = f"{line.step:>6} {_cell(line.total):>7} {cells}  {share:<{wide}}"
+        remark = _remark(line, found)
+        if len(row) + 2 + len(remark) <= WIDTH:
+            yield f"{row}  {remark}".rstrip()
+        else:
+            yield row.rstrip()
+            yield from (part.rjust(WIDTH) for part in textwrap.wrap(remark, WIDTH))
     yield "seconds; largest = share of the phase that takes most of the step without validation and checkpoint"
 
 
-def _weighs(line: Line, name: str) -> bool:
-    return line.seconds.get(name, 0.0) > _NEGLIGIBLE * (line.total or sum(line.seconds.values()))
+def _columns(lines: Sequence[Line], room: int) -> dict[str, int]:
+    """Name and width of the phases that say something, in the order of a step; the lightest go if not all fit."""
+    weights = {name: max(line.seconds.get(name, 0.0) / (line.length or 1.0) for line in lines) for name in _PHASES}
+    widths = {name: max(6, len(_SHORT.get(name, name))) for name in _PHASES if weights[name] > _NEGLIGIBLE}
+    for name in sorted(widths, key=weights.__getitem__):
+        if sum(widths.values()) + len(widths) <= room:
+            break
+        del widths[name]
+    return widths
 
 
 def _cell(seconds: float | None) -> str:
@@ -84,7 +97,7 @@ def _remark(line: Line, found: Sequence[Found]) -> str:
         for f in found
         if f.opened.attempt == line.attempt
         and f.latest.onset_step <= line.step
-        and (f.until is None or line.step < f.until or f.latest.closed_as == "run ended")
+        and (f.last is None or line.step <= f.last)
     ]
     for name, word in (("testing", "validation"), ("save_checkpoint", "checkpoint")):
         if name in line.seconds:
@@ -114,4 +127,4 @@ def _change(f: Found) -> Iterator[str]:
     if f.before_per_token and f.during_per_token is not None:
         ratio = f.during_per_token / f.before_per_token
         yield f"  per token {f.before_per_token:.4g} → {f.during_per_token:.4g} ms: ×{ratio:.2f} per token"
-    yield from textwrap.wrap(latest.summary, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield from textwrap.wrap(printable(latest.summary), WIDTH, initial_indent="  ", subsequent_indent="  ")

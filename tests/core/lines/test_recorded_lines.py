@@ -1,8 +1,8 @@
 """Recorded runs and excerpts of public logs are read as their notes say.
 
 The recorded runs are in tests/data.  Excerpts of public logs are other people's text and no part of this repository:
-VERLWATCH_PUBLIC_LOGS names a folder that has them, each NUMBER-*.log with its reading in a .yaml beside it.  What they
-are shaped like is in tests/corpus, with made-up numbers.
+VERLWATCH_PUBLIC_LOGS names a folder that has them (default: shared/corpus beside the repository), each NUMBER-*.log with
+its reading in a .yaml beside it.  What they are shaped like is in tests/corpus, with made-up numbers.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ import yaml
 
 from verlwatch.core.types import Event, Record, Samples
 
-PUBLIC = os.environ.get("VERLWATCH_PUBLIC_LOGS")
+BESIDE = Path(__file__).parents[4] / "shared" / "corpus"
+PUBLIC = Path(os.environ.get("VERLWATCH_PUBLIC_LOGS", BESIDE))
 CASES = ("001", "009", "010", "012", "013", "015", "018", "021", "022", "043")
 
 Read = Callable[..., list[Record]]
 
 
 def public(number: str) -> tuple[bytes, dict[str, Any]]:
-    if not PUBLIC:
+    if not PUBLIC.is_dir():
         pytest.skip("needs excerpts of public logs: VERLWATCH_PUBLIC_LOGS names their folder")
-    (log,) = Path(PUBLIC).glob(f"{number}-*.log")
+    (log,) = PUBLIC.glob(f"{number}-*.log")
     return log.read_bytes(), yaml.safe_load(log.with_suffix(".yaml").read_text())["expect"]
 
 
