@@ -189,8 +189,8 @@ class App:
     # ------------------------------------------------------------------------------------------------ beside the flow
     async def _refresh(self) -> None:
         while True:
-            self._overview.refresh()
             await asyncio.sleep(REFRESH_S)
+            self._overview.refresh()
 
     async def _tidy(self) -> None:
         """Gives up messages for receivers that are no longer configured, and forgets old steps."""

@@ -11,8 +11,9 @@ import math
 import os
 import re
 import stat
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -25,9 +26,6 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 CREDENTIAL = "credential:"
 """Prefix of a secret's path that names a file of ``$CREDENTIALS_DIRECTORY`` (systemd's LoadCredential)."""

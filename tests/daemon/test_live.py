@@ -57,8 +57,7 @@ async def test_a_whole_run_is_told_and_shown(recorded: Path, tmp_path: Path, sta
 async def test_a_missing_log_is_waited_for(recorded: Path, tmp_path: Path, start: Starter, sink: Sink) -> None:
     log = tmp_path / "later.log"
     daemon = await start(*arguments(log, tmp_path, sink))
-    status = await daemon.status()
-    assert [source["state"] for source in status["sources"]] == ["waiting"]
+    await daemon.until(lambda s: [source["state"] for source in s["sources"]] == ["waiting"])
     log.write_bytes((recorded / "verl-0.1.locallogger.log").read_bytes())
     status = await daemon.until(lambda s: bool(s["runs"]) and s["runs"][0]["step"] == 299)
     assert status["ready"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -13,9 +14,6 @@ from verlwatch.config._yaml import Document, read
 from verlwatch.config.models import Config, Run, run_name
 from verlwatch.shell.notifiers import NOTIFIERS
 from verlwatch.shell.printable import shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 _FILE = "verlwatch.yaml"
 

@@ -6,16 +6,14 @@ Every setting that is a single value has both, by one rule: ``http.listen`` is `
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from verlwatch.config._load import validate
 from verlwatch.config._problems import KeyPath, Place
 from verlwatch.config.models import Config
 from verlwatch.fields import Model
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _LISTS = frozenset({"runs", "receivers", "allowed_hosts"})
 

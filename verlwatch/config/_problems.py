@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from verlwatch.shell.printable import printable, shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from pydantic import ValidationError
-    from pydantic_core import ErrorDetails
 
 KeyPath = tuple[str | int, ...]
 """Keys and list indices from the top: ``("receivers", 0, "name")``."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from verlwatch.config.models import Config, Run
-    from verlwatch.fields import ReceiverConfig
+from verlwatch.config.models import Config, Run
+from verlwatch.fields import ReceiverConfig
 
 _RESTART = ("state_dir", "http", "logging")
 """The database is open, the socket bound and the log set up."""

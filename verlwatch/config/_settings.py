@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from verlwatch.config._load import xdg
 from verlwatch.config._problems import ConfigError, Place, problem
+from verlwatch.config.models import Config
 from verlwatch.core.types import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from verlwatch.config.models import Config
 
 
 def settings(config: Config) -> Settings:

@@ -10,15 +10,13 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 
 from verlwatch.config._problems import ConfigError, KeyPath, Place, Problem, problem
 from verlwatch.shell.printable import shortened
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SIZE_LIMIT = 1 << 20
 _DEPTH_LIMIT = 20

@@ -5,19 +5,15 @@ Every method leaves either all of what it does or nothing.
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from verlwatch.core.types import Cursor, Snapshot, State, StepRow, Transition
+from verlwatch.core.types import Cursor, Notification, Outcome, Snapshot, State, StepRow, Transition
 from verlwatch.shell import _rows
 from verlwatch.shell._rows import OutboxRow
-
-if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Collection, Iterator
-
-    from verlwatch.core.types import Notification, Outcome
 
 LONGEST_DELAY_S = 86_400.0
 """No row waits longer than this; a later due time was written by a clock that was wrong, and counts as due."""

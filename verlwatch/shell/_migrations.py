@@ -9,12 +9,9 @@ from __future__ import annotations
 import os
 import sqlite3
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from verlwatch.shell.state_dir import StateDirError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MIGRATIONS: tuple[str, ...] = ()
 """The n-th (from 1) brings version n to n + 1.  A new one also changes schema.sql; the two must agree."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
-from verlwatch.core.types import Message, StepRow, Transition
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from verlwatch.core.types import Reason
+from verlwatch.core.types import Message, Reason, StepRow, Transition
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,20 +21,15 @@ from __future__ import annotations
 import asyncio
 import math
 import traceback
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import ParamSpec, TypeVar
 
 import structlog
 
-from verlwatch.shell.notifiers import PermanentError, TransientError
-from verlwatch.shell.store import LONGEST_DELAY_S, OutboxStats, StoreUnavailable
+from verlwatch.shell.clock import Clock
+from verlwatch.shell.notifiers import Notifier, PermanentError, TransientError
+from verlwatch.shell.store import LONGEST_DELAY_S, OutboxRow, OutboxStats, Store, StoreUnavailable
 from verlwatch.status import ReceiverStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
-
-    from verlwatch.shell.clock import Clock
-    from verlwatch.shell.notifiers import Notifier
-    from verlwatch.shell.store import OutboxRow, Store
 
 P = ParamSpec("P")
 T = TypeVar("T")

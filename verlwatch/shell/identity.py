@@ -19,12 +19,11 @@ import hashlib
 import os
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
-if TYPE_CHECKING:
-    from verlwatch.core.types import Cursor
+from verlwatch.core.types import Cursor
 
 HEAD_BYTES = 1024
 MARK_BYTES = 64

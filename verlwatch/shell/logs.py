@@ -10,22 +10,18 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from types import TracebackType
+from typing import Any, Literal, TextIO
 from urllib.parse import quote, urlsplit
 
 import orjson
 import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
 
+from verlwatch.fields import Secret
 from verlwatch.shell.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from types import TracebackType
-
-    from structlog.typing import EventDict, Processor, WrappedLogger
-
-    from verlwatch.fields import Secret
 
 LogFormat = Literal["auto", "json", "text"]
 

@@ -155,7 +155,7 @@ class Overview:
     def _not_ready(self, views: Sequence[SourceView]) -> list[str]:
         reasons = [f"source {view.source}: {view.error or view.state}" for view in views if not view.readable]
         if not views:
-            reasons.append("sources: none is configured")
+            reasons.append("sources: no file matches the configured logs yet")
         if self._judge.store_error is not None:
             reasons.append(f"store: {self._judge.store_error}")
         if not self.config.reload_ok:

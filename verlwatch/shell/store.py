@@ -13,20 +13,17 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
+from verlwatch.core.types import Outcome, Snapshot, StepRow, Transition
 from verlwatch.shell import _migrations, state_dir
 from verlwatch.shell._database import LONGEST_DELAY_S, Database, OutboxStats
 from verlwatch.shell._migrations import StateTooNew
 from verlwatch.shell._rows import OutboxRow
 from verlwatch.shell.state_dir import StateDirError, StateDirInUse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from pathlib import Path
-
-    from verlwatch.core.types import Outcome, Snapshot, StepRow, Transition
 
 __all__ = [
     "LONGEST_DELAY_S",

@@ -1,8 +1,8 @@
 """Recorded runs and excerpts of public logs are read as their notes say.
 
 The recorded runs are in tests/data.  Excerpts of public logs are other people's text and no part of this repository:
-VERLWATCH_PUBLIC_LOGS names a folder that has them (default: shared/corpus beside the repository), each NUMBER-*.log with
-its reading in a .yaml beside it.  What they are shaped like is in tests/corpus, with made-up numbers.
+VERLWATCH_PUBLIC_LOGS names a folder that has them (default: shared/corpus beside the repository), each NUMBER-*.log
+with its reading in a .yaml beside it.  What they are shaped like is in tests/corpus, with made-up numbers.
 """
 
 from __future__ import annotations

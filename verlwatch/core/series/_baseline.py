@@ -20,15 +20,13 @@ References: West and Harrison, Bayesian Forecasting and Dynamic Models (1997), c
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from verlwatch.core.series._channel import Seen
 from verlwatch.core.series._state import fields_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 WANDER = 1e-4  # standard deviation of the level's random walk, log units per step
 VPHI = 0.025  # variance of the estimate of phi

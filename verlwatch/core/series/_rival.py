@@ -16,12 +16,10 @@ Reference: Page, Continuous Inspection Schemes, Biometrika 41 (1954).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from verlwatch.core.series._baseline import Baseline
 from verlwatch.core.series._state import fields_of
-
-if TYPE_CHECKING:
-    from verlwatch.core.series._baseline import Baseline
 
 ENOUGH = 7.5
 CAP = 4.0  # no step counts for more

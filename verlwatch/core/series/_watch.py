@@ -15,17 +15,13 @@ smallest values it can print is large and means nothing.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from verlwatch.core.series import level, spike
 from verlwatch.core.series._baseline import Baseline
-from verlwatch.core.series._channel import Seen
+from verlwatch.core.series._channel import Alarm, Detector, Kind, Seen
 from verlwatch.core.series._rival import Rival
-from verlwatch.core.types import ChangePoint, Workload
-
-if TYPE_CHECKING:
-    from verlwatch.core.series._channel import Alarm, Detector, Kind
-    from verlwatch.core.types import Action, SeriesKey
+from verlwatch.core.types import Action, ChangePoint, SeriesKey, Workload
 
 DETECTORS: Final[tuple[type[Detector], ...]] = (level.Level, spike.Spike)
 """The channels; where two alarm at the same step the first one's word counts."""

@@ -34,14 +34,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import itemgetter
 from statistics import median
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from verlwatch.core.series._channel import Alarm
+from verlwatch.core.series._baseline import Baseline
+from verlwatch.core.series._channel import Alarm, Kind, Seen
 from verlwatch.core.series._state import fields_of
-
-if TYPE_CHECKING:
-    from verlwatch.core.series._baseline import Baseline
-    from verlwatch.core.series._channel import Kind, Seen
 
 WINDOWS = (3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 SCALES = (1, 2, 4, 8, 16, 32, 64, 128)  # where the long-run variance is learned

@@ -26,14 +26,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from verlwatch.core.series._channel import Alarm
+from verlwatch.core.series._baseline import Baseline
+from verlwatch.core.series._channel import Alarm, Kind, Seen
 from verlwatch.core.series._state import fields_of
-
-if TYPE_CHECKING:
-    from verlwatch.core.series._baseline import Baseline
-    from verlwatch.core.series._channel import Kind, Seen
 
 LEAST, MOST, MOST_SIGMA = math.log(1.8), math.log(2.36), 8.0
 TAIL = 2.5  # sigma, where the tail begins

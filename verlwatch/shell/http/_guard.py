@@ -10,16 +10,13 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 import orjson
 from aiohttp import hdrs, web
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from verlwatch.fields import Secret
+from verlwatch.fields import Secret
 
 OPEN_PATHS = frozenset({"/healthz", "/-/healthy", "/readyz", "/-/ready"})
 """Answered without the token: probes have none."""

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import html
 import math
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, tzinfo
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from verlwatch.shell.printable import shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import tzinfo
 
 _VOID = frozenset({"meta", "link"})
 _ONE_PERCENT = 0.01

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping
+from datetime import tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 from aiohttp import web
 
 from verlwatch.shell.http import metrics, page
+from verlwatch.shell.http._source import StatusSource
 from verlwatch.shell.printable import encodable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import tzinfo
-
-    from verlwatch.shell.http._source import StatusSource
-    from verlwatch.status import Status
+from verlwatch.status import Status
 
 _STYLE = Path(__file__).with_name("static") / "style.css"
 

@@ -5,7 +5,8 @@ What needs a person comes first: what is wrong with verlwatch itself, then open 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from datetime import tzinfo
 
 from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT
 from verlwatch.shell.http._html import (
@@ -23,12 +24,7 @@ from verlwatch.shell.http._html import (
     table,
     tag,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import tzinfo
-
-    from verlwatch.status import IncidentStatus, PhaseStatus, ReceiverStatus, RunStatus, SourceStatus, Status
+from verlwatch.status import IncidentStatus, PhaseStatus, ReceiverStatus, RunStatus, SourceStatus, Status
 
 REFRESH_S = 15
 RUNS_LIMIT, INCIDENTS_LIMIT, SOURCES_LIMIT = 20, 50, 100
