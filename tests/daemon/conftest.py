@@ -22,8 +22,10 @@ class Starter:
     def __init__(self) -> None:
         self._started: list[Daemon] = []
 
-    async def __call__(self, *arguments: str | Path, env: dict[str, str] | None = None) -> Daemon:
-        daemon = await Daemon.start(*arguments, env=env)
+    async def __call__(
+        self, *arguments: str | Path, env: dict[str, str] | None = None, open_files: int | None = None
+    ) -> Daemon:
+        daemon = await Daemon.start(*arguments, env=env, open_files=open_files)
         self._started.append(daemon)
         return daemon
 

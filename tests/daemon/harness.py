@@ -32,14 +32,17 @@ class Daemon:
         self.output = output
 
     @classmethod
-    async def start(cls, *arguments: str | Path, env: dict[str, str] | None = None) -> Daemon:
-        """Starts it on a free port and returns once it says that it watches.
+    async def start(
+        cls, *arguments: str | Path, env: dict[str, str] | None = None, open_files: int | None = None
+    ) -> Daemon:
+        """Starts it on a free port and returns once it says that it watches; ``open_files`` is its hard limit.
 
         Raises:
             AssertionError: it ended instead; the text holds what it printed.
         """
+        limited = () if open_files is None else ("prlimit", f"--nofile={open_files}:{open_files}")
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "verlwatch", "run", "--http-listen", "127.0.0.1:0", "--log-format", "json",
+            *limited, sys.executable, "-m", "verlwatch", "run", "--http-listen", "127.0.0.1:0", "--log-format", "json",
             *map(str, arguments),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

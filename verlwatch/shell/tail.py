@@ -52,6 +52,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import resource
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
@@ -79,6 +80,7 @@ IDLE_S = 1.0
 LIVE_S = 6 * 3600.0  # a step may take two hours
 FAST_FILES = 200  # beyond so many fast files the interval grows in proportion
 STALLED_S = 5.0
+RESERVED = 96  # open files that others of this process need
 
 _SEARCH = ""  # in place of a source's name
 _NEVER = float("-inf")
@@ -189,6 +191,11 @@ class Tail:
         return views
 
     @property
+    def _limit(self) -> int:
+        """Files that are followed at most."""
+        return min(self._max_files, _descriptors_to_spare())
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What an operator should know of the reading as a whole."""
         notices = []
@@ -198,8 +205,8 @@ class Tail:
             notices.append("a file system does not answer the search for files; the reading of all files waits for it")
         if self._found.left_out:
             notices.append(
-                f"{self._found.left_out} files beyond the limit of {self._max_files} are not read; "
-                "narrow the patterns or raise max_files"
+                f"{self._found.left_out} files beyond the limit of {self._limit} are not read; narrow the patterns, or "
+                "raise reading.max_files and the limit of open files (LimitNOFILE= in the unit, ulimit -n in a shell)"
             )
         return tuple(notices)
 
@@ -231,7 +238,7 @@ class Tail:
         """Step 1."""
         self._busy = (_SEARCH, now)
         reloaded, self._reloaded = self._reloaded, False
-        found = discover(self._patterns, {*self._sources, *self._positions}, self._max_files)
+        found = discover(self._patterns, {*self._sources, *self._positions}, self._limit)
         for path, source in list(self._sources.items()):
             if path not in found.runs and (reloaded or source.waiting):
                 source.close()
@@ -293,3 +300,9 @@ def _raise_descriptor_limit() -> None:
     """As many open files as the host allows without asking: each followed file is one."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _descriptors_to_spare() -> int:
+    """How many files may be followed so that the store, the receivers and the status page still find a descriptor."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(1, soft - RESERVED, soft // 2) if soft != resource.RLIM_INFINITY else sys.maxsize

@@ -14,6 +14,11 @@ from verlwatch.core.types import Cursor
 
 Drive = Callable[..., Driver]
 
+BEYOND = (
+    "{} files beyond the limit of {} are not read; narrow the patterns, or raise reading.max_files and the limit of "
+    "open files (LimitNOFILE= in the unit, ulimit -n in a shell)"
+)
+
 
 async def test_a_missing_file_waits_and_is_read_within_a_second_of_its_appearance(drive: Drive, tmp_path: Path) -> None:
     log = tmp_path / "runs" / "new" / "train.log"
@@ -268,9 +273,7 @@ async def test_files_beyond_the_limit_are_left_out_and_told(drive: Drive, tmp_pa
     append(tmp_path / "a_new_one.log", numbered(9, 1))
     await driver.settle(2)
     assert numbers(driver.lines) == [0, 1, 2]
-    assert driver.tail.notices == (
-        "3 files beyond the limit of 3 are not read; narrow the patterns or raise max_files",
-    )
+    assert driver.tail.notices == (BEYOND.format(3, 3),)
 
 
 async def test_reload_drops_and_adds_sources_and_goes_on_where_it_was(drive: Drive, tmp_path: Path) -> None:
@@ -299,9 +302,7 @@ async def test_reload_takes_up_the_interval_and_the_most_files(drive: Drive, tmp
     driver.tail.reload(driver.patterns, poll_s=5.0, max_files=2)
     await driver.settle(1)
     assert len(driver.tail.sources()) == 2
-    assert driver.tail.notices == (
-        "1 files beyond the limit of 2 are not read; narrow the patterns or raise max_files",
-    )
+    assert driver.tail.notices == (BEYOND.format(1, 2),)
     await driver.settle(10)
     append(tmp_path / "a.log", numbered(1, 1))
     polled_at = driver.clock.at
