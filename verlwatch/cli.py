@@ -42,7 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     try:
         code: int = args.run_command(args)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # a service may be started without one
+            sys.stdout.flush()
     except BrokenPipeError:
         # the reader of a pipe went away (`| head`): nothing is wrong, and nothing more can be printed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -225,3 +225,15 @@ async def test_followed_files_leave_descriptors_for_everybody_else(
     status = await daemon.until(lambda s: len(s["sources"]) == 32)
     assert any("28 files beyond the limit of 32" in notice for notice in status["notices"])
     assert await daemon.stop() == 0
+
+
+async def test_the_daemon_outlives_whoever_reads_its_log(
+    recorded: Path, tmp_path: Path, start: Starter, sink: Sink
+) -> None:
+    log = tmp_path / "train.log"
+    daemon = await start(*arguments(log, tmp_path, sink))
+    assert daemon.process.stdout is not None
+    daemon.process.stdout._transport.close()  # type: ignore[attr-defined]  # as `| head -1` does
+    log.write_bytes((recorded / "verl-0.3.0.post1.driver.log").read_bytes())
+    await daemon.caught_up(log)
+    assert len(sink.received) == 7

@@ -21,6 +21,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from verlwatch.fields import Secret
+from verlwatch.shell._log_output import LogOutput
 from verlwatch.shell.printable import printable
 
 LogFormat = Literal["auto", "json", "text"]
@@ -39,7 +40,7 @@ def configure(
 
     ``level`` is debug, info, warning or error.  ``auto`` means text where ``out`` (default: stdout) is a terminal.
     """
-    stream = sys.stdout if out is None else out
+    stream = LogOutput(out)
     text = log_format == "text" or (log_format == "auto" and stream.isatty())
     structlog.configure(
         processors=[
@@ -50,7 +51,7 @@ def configure(
             _text_renderer(stream) if text else _json,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=structlog.PrintLoggerFactory(stream),
+        logger_factory=structlog.PrintLoggerFactory(stream),  # type: ignore[arg-type]  # it writes and flushes
         cache_logger_on_first_use=False,
     )
     root = logging.getLogger()
@@ -112,7 +113,7 @@ def _json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
     return orjson.dumps(event, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def _text_renderer(stream: TextIO) -> Processor:
+def _text_renderer(stream: LogOutput) -> Processor:
     return structlog.dev.ConsoleRenderer(
         colors=stream.isatty() and not os.environ.get("NO_COLOR"),
         exception_formatter=structlog.dev.plain_traceback,

@@ -1,0 +1,60 @@
+"""Where our own log goes: an output that never stops, blocks or ends the watcher.
+
+Whoever reads our log may go away (``| head``), fall asleep or never have been there.  A line that nobody takes is
+dropped.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from typing import TextIO
+
+
+class LogOutput:
+    """Text to ``stream`` (default: stdout, else stderr), a line at a time; ``dropped`` counts the lines nobody took."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.dropped = 0
+        self._stream = stream or sys.stdout or sys.stderr
+        self._line = ""
+
+    def isatty(self) -> bool:
+        """Whether a person reads along."""
+        return self._stream is not None and self._stream.isatty()
+
+    def write(self, text: str) -> int:
+        """Keeps ``text`` until `flush`."""
+        self._line += text
+        return len(text)
+
+    def flush(self) -> None:
+        """Hands over what was written, if it is taken without waiting."""
+        line, self._line = self._line, ""
+        try:
+            if self._stream is None or not self._takes():
+                self.dropped += 1
+                return
+            self._stream.write(line)
+            self._stream.flush()
+        except (OSError, ValueError):
+            self.dropped += 1
+            self._let_go()
+
+    def _takes(self) -> bool:
+        """Whether a pipe has room for a line; anything else always has."""
+        assert self._stream is not None  # noqa: S101 - looked at by the caller
+        try:
+            descriptor = self._stream.fileno()
+        except (OSError, ValueError):  # a stream of memory only
+            return True
+        return bool(select.select([], [descriptor], [], 0)[1])
+
+    def _let_go(self) -> None:
+        """What Python still holds for a reader that went away must not raise when the process ends."""
+        if self._stream is sys.stdout:
+            try:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            except (OSError, ValueError):
+                self._stream = None
