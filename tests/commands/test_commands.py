@@ -82,6 +82,18 @@ def test_a_report_of_a_log_without_steps_says_what_to_switch_on(
     assert "trainer.logger" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("text", "steps"), [("nothing here\n", 0), ("step:1 - timing_s/gen:40.1 - timing_s/step:60.2\n", 1)]
+)
+def test_a_log_too_short_to_judge_is_not_called_good(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, steps: int
+) -> None:
+    log = tmp_path / "short.log"
+    log.write_text(text)
+    assert main(["replay", str(log)]) == 0
+    assert f"nothing found in {steps} steps with timing: too few" in capsys.readouterr().out
+
+
 def test_a_truncated_step_is_unknown_in_the_report_not_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "cut.log"
     log.write_text(

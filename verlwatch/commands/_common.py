@@ -14,6 +14,7 @@ from verlwatch import config as configuration
 from verlwatch.config import Config, ConfigError
 from verlwatch.core.types import Settings
 from verlwatch.replay import LogError, Progress
+from verlwatch.report import JUDGED_FROM
 from verlwatch.shell.printable import encodable, printable
 
 _PATIENCE_S = 1.0
@@ -66,6 +67,11 @@ def run_name(args: argparse.Namespace) -> str:
     """The run's name as given, else the first file's name without its endings."""
     first: Path = args.logs[0]
     return encodable(args.run or first.name.split(".gz")[0].rsplit(".", 1)[0] or first.name)
+
+
+def too_few(steps: int) -> str:
+    """What to add where a log is too short for a judgement; empty where it is not."""
+    return "" if steps >= JUDGED_FROM else f": too few, nothing is told before about the {JUDGED_FROM}th step"
 
 
 def unreadable(paths: Sequence[Path]) -> list[str]:

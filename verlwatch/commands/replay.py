@@ -40,14 +40,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 @_common.on_logs
 def run(args: argparse.Namespace) -> None:
     """Prints each change of each incident as it comes up."""
-    count = 0
+    count, engine, run = 0, Engine(_common.settings(args)), _common.run_name(args)
     with _common.bar() as progress:
-        for outcome, _ in replay(Engine(_common.settings(args)), args.logs, _common.run_name(args), progress):
+        for outcome, _ in replay(engine, args.logs, run, progress):
             for transition in outcome.transitions:
                 count += 1
                 print(_json(transition) if args.json else printable(_line(transition)), flush=True)
     if not count and not args.json:
-        print("nothing found: no phase changed beyond its own noise")
+        steps = engine.runs[run].steps_seen if run in engine.runs else 0
+        print(f"nothing found in {steps} steps with timing" + _common.too_few(steps))
 
 
 def _json(transition: Transition) -> str:

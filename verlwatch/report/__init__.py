@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from verlwatch.report._history import Found, History, Line, read
-from verlwatch.report._table import render
+from verlwatch.report._table import JUDGED_FROM, render
 
-__all__ = ["Found", "History", "Line", "read", "render"]
+__all__ = ["JUDGED_FROM", "Found", "History", "Line", "read", "render"]

@@ -10,6 +10,8 @@ from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
 from verlwatch.report._history import Found, History, Line
 from verlwatch.shell.printable import printable
 
+JUDGED_FROM = 20
+"""Steps that a baseline needs (docs/DETECTION.md)."""
 WIDTH = 100
 _PHASES = tuple(phase.name for phase in PHASES if phase.judged)
 _SHORT = {
@@ -108,7 +110,8 @@ def _remark(line: Line, found: Sequence[Found]) -> str:
 def _changes(history: History) -> Iterator[str]:
     found = history.found()
     if not found:
-        yield "No change of any phase stands out."
+        few = len(history.lines) < JUDGED_FROM
+        yield "No change of any phase stands out." + (" There are too few steps to judge." if few else "")
         return
     yield f"{len(found)} change{'s' if len(found) > 1 else ''}:"
     for f in found:
