@@ -221,7 +221,7 @@ async def test_followed_files_leave_descriptors_for_everybody_else(
 ) -> None:
     for i in range(60):
         (tmp_path / f"r{i:02}.log").write_bytes((recorded / "verl-0.1.locallogger.log").read_bytes()[:5000])
-    daemon = await start(*arguments(tmp_path / "*.log", tmp_path, sink), "--run-name", "r", open_files=64)
+    daemon = await start(*arguments(tmp_path / "*.log", tmp_path, sink), "--run-name", "r", open_files=128)
     status = await daemon.until(lambda s: len(s["sources"]) == 32)
     assert any("28 files beyond the limit of 32" in notice for notice in status["notices"])
     assert await daemon.stop() == 0

@@ -305,4 +305,4 @@ def _raise_descriptor_limit() -> None:
 def _descriptors_to_spare() -> int:
     """How many files may be followed so that the store, the receivers and the status page still find a descriptor."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(1, soft - RESERVED, soft // 2) if soft != resource.RLIM_INFINITY else sys.maxsize
+    return max(1, soft - RESERVED) if soft != resource.RLIM_INFINITY else sys.maxsize
