@@ -185,8 +185,14 @@ def absolute(text: str, info: ValidationInfo) -> str:
     if not text or "\0" in text:
         raise ValueError("must be the path of a file; it is empty or holds a NUL")
     context: Mapping[str, Any] = info.context or {}
-    folder = Path(context.get("folder", Path.cwd()))
-    return str(folder / _expanded(text))
+    path = _expanded(text)
+    try:
+        os.fsencode(text)
+        return str(path if path.is_absolute() else Path(context.get("folder") or Path.cwd()) / path)
+    except FileNotFoundError:
+        raise ValueError("is relative to a working directory that is gone; write the whole path") from None
+    except UnicodeEncodeError:
+        raise ValueError("holds a character that no file name can have") from None
 
 
 def _expanded(text: str) -> Path:

@@ -58,7 +58,7 @@ def test_a_configuration_that_watches_nothing_or_tells_nobody_gets_a_warning(
     config_file: Path, env: dict[str, str]
 ) -> None:
     assert found(config_file, "", env) == [
-        "1:1: warning: runs: is empty: nothing is watched; add a run, or start with --log",
+        "1:1: runs: there is nothing to watch: name a run here, or give --log LOG",
         "1:1: warning: receivers: is empty: nobody is told; add a receiver",
     ]
 

@@ -253,7 +253,7 @@ def story(outcome: Outcome) -> list[tuple[str, str, int]]:
     return [(t.event if t.closed_as is None else t.closed_as, t.phase, t.onset_step) for t in outcome.transitions]
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "0.0", "-3.5", "1e+300", "1e-300"])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "0.0", "-3.5", "1e+308", "1e+15", "1e-300"])
 @pytest.mark.parametrize("key", ["timing_s/gen", "timing_s/step", "perf/throughput", "actor/lr"])
 def test_no_value_in_any_key_stops_or_mutes_the_watcher(key: str, value: str) -> None:
     import re
@@ -380,3 +380,41 @@ def test_lost_seconds_count_every_step_since_the_onset_in_every_phase() -> None:
     summary = outcome.notifications[-1].message.summary
     cost = float(summary.split("it cost ")[1].split(" s")[0])
     assert cost == pytest.approx(10 * (40.0 + 5.0), rel=0.05)
+
+
+def test_state_that_is_not_what_its_version_promises_starts_warm() -> None:
+    disk = Disk()
+    feed_all(iter([RUN[:200_000]]), disk)
+    states = tuple(State(s.kind, s.key, s.version, {"what": "is this"}) for s in disk.states.values())
+    engine = Engine(SETTINGS)
+    engine.restore(Snapshot(tuple(disk.cursors.values()), states, ()))
+    assert engine.strange_states == 1
+    at = disk.cursors["train.log"].reread_from
+    engine.feed(Chunk("train.log", 1, at, RUN[at:]), 0.0)
+    assert engine.runs["train"].step == 300
+
+
+def test_the_form_of_the_state_changes_with_its_version_only() -> None:
+    from verlwatch.core._run import STATE_VERSION
+
+    disk = Disk()
+    feed_all(iter([RUN]), disk)
+    run, series = disk.states["run", "train"], disk.states["series", "train\0gen"]
+    assert run.data is not None
+    assert series.data is not None
+    assert (STATE_VERSION, sorted(run.data)) == (
+        2,
+        ["attempts", "bar_full", "expected", "finished", "implausible", "incidents", "judged", "planned", "recent",
+         "release", "step", "step_at", "steps_seen", "waiting"],
+    )  # fmt: skip
+    assert (series.version, sorted(series.data)) == (
+        1,
+        ["accept_after", "baseline", "change", "detectors", "pending", "rival", "since", "waiting", "worse"],
+    )
+
+
+def test_one_huge_value_costs_no_message() -> None:
+    training = Training().steps(1, 69).steps(70, 70, gen=200.0).steps(71, 80)
+    training.lines[59] = training.lines[59].replace("timing_s/gen:", "timing_s/gen:1e308 - timing_s/was:")
+    outcome = training.told()
+    assert len(outcome.notifications) == len(outcome.transitions) >= 2

@@ -54,9 +54,6 @@ def run(args: argparse.Namespace) -> int:
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2
-    if not config.runs:
-        print("nothing to watch: give --log LOG, or name runs in a configuration file (--config FILE)", file=sys.stderr)
-        return 2
     return _serve(config, path, read)
 
 
@@ -65,7 +62,7 @@ def _reader(path: Path | None, flags: dict[str, object]) -> Callable[[], Config]
 
     def read() -> Config:
         base = configuration.load(path) if path is not None else Config()
-        return configuration.apply(base, os.environ, flags)
+        return configuration.watched(configuration.apply(base, os.environ, flags))
 
     return read
 

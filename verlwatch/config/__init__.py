@@ -13,7 +13,7 @@ from verlwatch.config._load import find, load
 from verlwatch.config._overrides import OVERRIDES, apply, flag, variable
 from verlwatch.config._problems import ConfigError, Problem
 from verlwatch.config._reload import Delta, Reload, changes, in_force
-from verlwatch.config._settings import settings, state_dir
+from verlwatch.config._settings import settings, state_dir, watched
 from verlwatch.config.models import Address, Config, Run
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "settings",
     "state_dir",
     "variable",
+    "watched",
 ]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from verlwatch.config._load import parse
 from verlwatch.config._overrides import OVERRIDES, apply, variable
 from verlwatch.config._problems import ConfigError, KeyPath, Place, Problem, Severity, meant, problem
-from verlwatch.config._settings import state_dir
+from verlwatch.config._settings import NOTHING_TO_WATCH, state_dir
 from verlwatch.config._yaml import read
 from verlwatch.fields import CREDENTIAL, SecretError, parse_url, read_secret
 from verlwatch.shell.state_dir import network_file_system
@@ -102,7 +102,7 @@ def _log(log: str) -> str | None:
 
 def _absent(config: Config) -> Iterator[Finding]:
     if not config.runs:
-        yield ("runs",), "is empty: nothing is watched; add a run, or start with --log", "warning"
+        yield ("runs",), NOTHING_TO_WATCH, "error"
     if not config.receivers:
         yield ("receivers",), "is empty: nobody is told; add a receiver", "warning"
 

@@ -51,7 +51,7 @@ def parse(document: Document) -> Config:
     return validate(value, folder, document.locate, document.problems)
 
 
-def validate(value: Any, folder: Path, locate: Locate, problems: Iterable[Problem] = ()) -> Config:
+def validate(value: Any, folder: Path | None, locate: Locate, problems: Iterable[Problem] = ()) -> Config:
     """``value`` as a Config, relative paths starting at ``folder``.  ``problems`` are those already known of it."""
     found = [*problems, *(problem(locate(path), path, text) for path, text in _repeated(value))]
     try:

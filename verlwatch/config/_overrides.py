@@ -7,7 +7,6 @@ Every setting that is a single value has both, by one rule: ``http.listen`` is `
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from verlwatch.config._load import validate
@@ -69,7 +68,7 @@ def apply(config: Config, env: Mapping[str, str], flags: Mapping[str, Any]) -> C
             path = path[:-1]
         return Place(sources.get(path, "configuration"))
 
-    return validate(value, Path.cwd(), locate)
+    return validate(value, None, locate)
 
 
 def _put(value: dict[str, Any], path: tuple[str, ...], given: Any) -> None:

@@ -11,6 +11,15 @@ from verlwatch.config._problems import ConfigError, Place, problem
 from verlwatch.config.models import Config
 from verlwatch.core.types import Settings
 
+NOTHING_TO_WATCH = "there is nothing to watch: name a run here, or give --log LOG"
+
+
+def watched(config: Config) -> Config:
+    """``config`` if it has a run to watch; raises ConfigError if not, as an emptied file has not."""
+    if not config.runs:
+        raise ConfigError([problem(Place("configuration"), ("runs",), NOTHING_TO_WATCH)])
+    return config
+
 
 def settings(config: Config) -> Settings:
     """What the core needs."""

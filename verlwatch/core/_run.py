@@ -37,7 +37,7 @@ SETTLING = 3
 SLIGHT = 2.0
 """A phase that takes less than the least share of a step that is told, by this factor, is not judged yet."""
 MONTH_S = 30 * 86400.0
-STATE_VERSION = 1
+STATE_VERSION = 2
 _THROUGHPUT_KEY = "perf/throughput"
 _EVENT: dict[Reason, EventName] = {"opened": "opened", "escalated": "updated", "updated": "updated"}
 _ENDING: dict[str, ClosedAs] = {"returned": "resolved", "settled": "accepted"}
@@ -250,7 +250,6 @@ class Run:
             why = reason(before, after)
             if why is None:
                 continue
-            told.transitions.append(_transition(after, _EVENT.get(why, "closed"), moment.step))
             message = compose(
                 after,
                 why,
@@ -259,6 +258,7 @@ class Run:
                 recent=tuple(self.recent.get(after.diagnoses[0].subject, ())),
                 link=self.settings.link,
             )
+            told.transitions.append(_transition(after, _EVENT.get(why, "closed"), moment.step))
             key = f"{after.id}-{len(after.notified) + 1}"
             told.notifications.extend(
                 Notification(key, after.id, receiver, why, message) for receiver in self.settings.receivers

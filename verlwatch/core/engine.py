@@ -6,7 +6,8 @@ and one Run per run; what it returns must be committed before the next call's ou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -39,6 +40,7 @@ class Engine:
         self.runs: dict[str, Run] = {}
         self.readers: dict[str, Reader] = {}
         self.refused_runs = 0
+        self.strange_states = 0
         self._cursors: dict[str, Cursor] = {}
         self._names: dict[str, str] = {}  # source -> run
 
@@ -87,7 +89,8 @@ class Engine:
         self._cursors = {cursor.source: cursor for cursor in snapshot.cursors}
         for state in snapshot.states:
             if state.kind == "run" and state.version == STATE_VERSION and state.data is not None:
-                self.runs[state.key] = Run.from_state(state.key, self.settings, state.data)
+                with self._left_out_if_strange():
+                    self.runs[state.key] = Run.from_state(state.key, self.settings, state.data)
         rows: dict[str, list[StepRow]] = {}
         for row in snapshot.steps:
             rows.setdefault(row.run, []).append(row)
@@ -97,7 +100,16 @@ class Engine:
             name, _, metric = state.key.partition("\0")
             usable = state.kind == "series" and state.version == Watch.STATE_VERSION and state.data is not None
             if usable and name in self.runs and state.data is not None:
-                self.runs[name].restore_series(metric, state.data)
+                with self._left_out_if_strange():
+                    self.runs[name].restore_series(metric, state.data)
+
+    @contextmanager
+    def _left_out_if_strange(self) -> Iterator[None]:
+        """State that does not have the form its version promises is left out like one of another version."""
+        try:
+            yield
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+            self.strange_states += 1
 
     def reconfigure(self, settings: Settings) -> None:
         """Swaps what a user may tune; baselines and incidents stay."""
@@ -148,7 +160,7 @@ class Engine:
                 else:
                     run.hear(record, now, told)
             except Exception as error:  # noqa: BLE001 - no record may end the watcher: it would be read again for ever
-                run.quarantined[f"{origin.kind} at byte {origin.end}"] = repr(error)[:300]
+                run.quarantined[f"a {origin.kind} record"] = f"{error!r}, last at byte {origin.end}"[:300]
 
     def _run(self, source: str) -> Run | None:
         """The run that a source belongs to."""

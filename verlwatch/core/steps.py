@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import nan
 
 from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
 from verlwatch.core.types import Workload
 
 _TIMING = (*((phase.name, phase.keys) for phase in PHASES), (STEP, ("timing_s/step", "perf/time_per_step")))
+LONGEST_S = 1e9
+"""No phase takes thirty years."""
 _INTERRUPTIONS = ("testing", "save_checkpoint")
 _ROUNDING = 0.02  # share of the step by which printed parts may exceed the printed whole
 
@@ -30,13 +32,13 @@ class StepFacts:
 def timings(values: Mapping[str, float]) -> dict[str, float]:
     """Seconds by phase name, and STEP as it was printed.
 
-    A phase that was not printed is absent, never zero; so is one that was printed as nan or inf.
+    A phase that was not printed is absent, never zero; so is one that was printed as nan, inf or an absurd number.
     """
     seconds: dict[str, float] = {}
     for name, keys in _TIMING:
         for key in keys:
             if key in values:
-                if isfinite(values[key]):
+                if abs(values[key]) < LONGEST_S:  # false for nan
                     seconds[name] = values[key]
                 break
     return seconds
@@ -51,7 +53,7 @@ def read(values: Mapping[str, float], version: str, seconds: dict[str, float] | 
     seconds = timings(values) if seconds is None else dict(seconds)
     if STEP in seconds:
         seconds[STEP] -= _interruptions(seconds, version)
-    elif isfinite(throughput := values.get("perf/throughput", nan)):
+    elif abs(throughput := values.get("perf/throughput", nan)) < LONGEST_S:
         seconds[THROUGHPUT] = throughput
     return StepFacts(seconds, _work(values))
 

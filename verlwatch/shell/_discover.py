@@ -49,7 +49,7 @@ def discover(patterns: Mapping[str, tuple[str, ...]], known: Collection[str], li
     originals = {*found.runs, *matched, *known}
     for path in sorted(matched, key=lambda path: path not in known):
         followed = path in known
-        if path in found.runs or (not followed and (rotated_from(path) in originals or Path(path).is_dir())):
+        if path in found.runs or (not followed and (rotated_from(path) in originals or _is_folder(path))):
             continue
         if len(found.runs) >= limit:
             found.left_out += 1
@@ -57,6 +57,11 @@ def discover(patterns: Mapping[str, tuple[str, ...]], known: Collection[str], li
             found.runs[path] = matched[path]
     found.folders.update(dict.fromkeys(path.rpartition("/")[0] or "/" for path in found.runs))
     return found
+
+
+def _is_folder(path: str) -> bool:
+    """Whether it is a directory; what may not even be looked at is left for the source to report."""
+    return os.path.isdir(path)  # noqa: PTH112  # pathlib's raises where the look itself is refused
 
 
 def _fixed_part(pattern: str) -> str:

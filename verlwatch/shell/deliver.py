@@ -113,7 +113,7 @@ class Deliver:
         return tuple(line.health() for line in self._lines)
 
     def stuck(self) -> tuple[str, ...]:
-        """A sentence on each receiver that has failed for STUCK_S or longer."""
+        """A sentence on each receiver that has failed for STUCK_S or longer, or whose last word was a final no."""
         now = self._clock.now()
         return tuple(text for line in self._lines if (text := line.stuck(now)))
 
@@ -135,6 +135,7 @@ class _Line:
         self._rests_until = 0.0
         self._suspect_until: float | None = None  # the rest put off until another row shows whose fault it is
         self._failing_since: float | None = None
+        self._refusal: str | None = None  # the last answer, if it was a final no
         self._last_error: str | None = None
         self._stats = OutboxStats()
 
@@ -152,6 +153,8 @@ class _Line:
 
     def stuck(self, now: float) -> str | None:
         """See `Deliver.stuck`."""
+        if self._refusal is not None:
+            return f"receiver {self.name} refused the last message, {self._stats.dead} are given up: {self._refusal}"
         if self._failing_since is None or now - self._failing_since < STUCK_S:
             return None
         return (
@@ -209,7 +212,7 @@ class _Line:
     async def _taken(self, row: OutboxRow) -> None:
         now = self._clock.now()
         self._rests_until = now + self._notifier.MIN_INTERVAL_S
-        self._suspect_until = self._failing_since = self._last_error = None
+        self._suspect_until = self._failing_since = self._last_error = self._refusal = None
         self.delivered += 1
         await self._stored(self._store.done, row.id, now)
         _log.info("message delivered", receiver=self.name, id=row.dedup_key, reason=row.reason)
@@ -218,7 +221,7 @@ class _Line:
         now = self._clock.now()
         self._rests_until = now + self._notifier.MIN_INTERVAL_S
         self._suspect_until = self._failing_since = None  # it answers: the message is at fault
-        self._last_error = error
+        self._last_error = self._refusal = error
         await self._stored(self._store.dead, row.id, now, error)
         _log.error("message given up", receiver=self.name, id=row.dedup_key, reason=row.reason, error=error)
 

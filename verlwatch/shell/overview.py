@@ -168,6 +168,8 @@ class Overview:
     def _notices(self) -> Iterator[str]:
         yield from self._tail.notices
         engine = self._judge.engine
+        if engine.strange_states:
+            yield f"{engine.strange_states} stored states could not be taken up; what they belong to starts warm"
         if engine.refused_runs:
             limit, left_out = engine.settings.max_runs, engine.refused_runs
             yield f"more than {limit} runs: further ones are not judged ({left_out} pieces of their logs left out)"

@@ -7,7 +7,7 @@ out, and events are dropped.  Growth of a file is never asked for: an event a li
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from watchdog.events import (
@@ -21,7 +21,7 @@ from watchdog.events import (
     FileSystemEventHandler,
 )
 from watchdog.observers import Observer
-from watchdog.observers.api import ObservedWatch
+from watchdog.observers.api import BaseObserver, ObservedWatch
 
 FOLDERS = 16  # watched directories; each costs a thread or two, and the others are searched every second anyway
 
@@ -50,9 +50,8 @@ class Wake(FileSystemEventHandler):
     def __init__(self, hint: Callable[[], None]) -> None:
         self.problem = ""
         self._hint = hint
-        self._observer = Observer()
+        self._observer: BaseObserver | None = None
         self._watches: dict[str, tuple[ObservedWatch, int]] = {}
-        self._started = False
         self._most = FOLDERS
 
     def on_any_event(self, event: FileSystemEvent) -> None:  # noqa: ARG002  # polling finds out what happened
@@ -66,16 +65,15 @@ class Wake(FileSystemEventHandler):
         if len(folders) > self._most:
             self.problem = f"{len(folders)} directories hold logs and {self._most} are watched; the others are polled"
         wanted = {folder: inode for folder in folders[: self._most] if (inode := _inode(folder)) is not None}
-        for folder, (watch, inode) in list(self._watches.items()):
-            if wanted.get(folder) != inode:
-                self._observer.unschedule(watch)
-                del self._watches[folder]
         try:
-            if wanted:
-                self._start()
+            observer = self._started(wanted)
+            for folder, (watch, inode) in list(self._watches.items()):
+                if observer is not None and wanted.get(folder) != inode:
+                    observer.unschedule(watch)
+                    del self._watches[folder]
             for folder, inode in wanted.items():
-                if folder not in self._watches:
-                    watch = self._observer.schedule(self, folder, recursive=False, event_filter=_EVENTS)
+                if observer is not None and folder not in self._watches:
+                    watch = observer.schedule(self, folder, recursive=False, event_filter=_EVENTS)
                     self._watches[folder] = (watch, inode)
         except OSError as error:
             why = _EXHAUSTED.get(error.errno or 0, f"watching directories failed: {error}")
@@ -86,14 +84,17 @@ class Wake(FileSystemEventHandler):
 
     def stop(self) -> None:
         """Ends the watching threads."""
-        if self._started:
+        if self._observer is not None:
             self._observer.stop()
             self._observer.join()
 
-    def _start(self) -> None:
-        if not self._started:
-            self._observer.start()
-            self._started = True
+    def _started(self, wanted: Mapping[str, int]) -> BaseObserver | None:
+        """The observer, made when there is first something to watch: its making alone may find no inotify left."""
+        if self._observer is None and wanted:
+            observer = Observer()
+            observer.start()
+            self._observer = observer
+        return self._observer
 
 
 def _inode(folder: str) -> int | None:

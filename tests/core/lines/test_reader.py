@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -193,3 +194,18 @@ def test_a_kind_that_raises_costs_its_message_and_nothing_else() -> None:
     assert reader.counts.sample.startswith("faulty: ZeroDivisionError('boom \\x1b]0;title\\x07 ")
     assert len(reader.counts.sample) <= 300
     assert reader.counts.sample.isprintable()
+
+
+BAR = b"\rTraining Progress:  1%|  | 1/300 [00:01<00:02,  1.00it/s]"
+
+
+@pytest.mark.parametrize("text", [b"step:\r", b"(A pid=1) step:1 - a/b:1", BAR])
+def test_a_line_of_many_messages_takes_no_more_than_its_length_deserves(text: bytes) -> None:
+    def spent(size: int) -> float:
+        reader, line = Reader("x"), text * (size // len(text)) + b"\n"
+        began = time.process_time()
+        reader.feed(line, 0.0)
+        return time.process_time() - began
+
+    spent(1 << 12)
+    assert spent(1 << 18) < 100 * max(spent(1 << 14), 1e-3)  # 16 times as long; quadratic would be 256 times

@@ -45,7 +45,8 @@ def compose(
 
 def sparkline(values: Sequence[float]) -> str:
     """One bar a value, the smallest lowest; empty for fewer than two values."""
-    values = [value for value in values if isfinite(value)]
+    largest = max((abs(value) for value in values if isfinite(value)), default=0.0) or 1.0
+    values = [value / largest for value in values if isfinite(value)]  # so that no difference overflows
     if len(values) < 2:  # noqa: PLR2004 - a line needs two points
         return ""
     low, high = min(values), max(values)

@@ -72,7 +72,9 @@ def _prefixes(part: str) -> list[re.Match[str]]:
     first = _PREFIX.match(part)
     if first and "=" not in part[first.end() :]:
         return [first]
-    return [prefix for prefix in _PREFIX.finditer(part) if not part[: prefix.start()][-1:].isspace()]
+    return [
+        prefix for prefix in _PREFIX.finditer(part) if not part[max(0, prefix.start() - 1) : prefix.start()].isspace()
+    ]
 
 
 def _unwrapped(message: str, writer: Writer, cut: bool | None) -> list[Line]:

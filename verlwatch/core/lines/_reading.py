@@ -19,6 +19,8 @@ OPEN_LINES = 64
 OPEN_BYTES = 1 << 16
 OPEN_S = 2.0
 OPEN_WRITERS = 16
+OPEN_TEXT = 1 << 17  # a longer line does not wait: each continuation looks at all of it again
+MESSAGES = 2000  # of one physical line; more are the updates of a bar, or made up
 
 _SAMPLE = 300
 _EXCERPT = 300
@@ -80,8 +82,13 @@ class Reading:
         except UnicodeDecodeError:
             self._counts.undecodable += 1
             text = raw.decode(errors="replace")
-        for line in messages(text, cut=cut):
-            self._message(line, raw, place, now, records)
+        kinds = [kind for kind in self._kinds if any(needle in raw for needle in kind.NEEDLES)]
+        said = messages(text, cut=cut)
+        if len(said) > MESSAGES:
+            self._counts.cut_lines += 1
+            del said[MESSAGES:]
+        for line in said:
+            self._message(line, kinds, place, now, records)
         return records
 
     def close_due(self, now: float, end: int) -> list[Record]:
@@ -104,8 +111,8 @@ class Reading:
             if waiting.lines > OPEN_LINES or place.start - waiting.place.end > OPEN_BYTES:
                 self._close(waiting.line.writer, place.end, records)
 
-    def _message(self, line: Line, raw: bytes, place: Place, now: float, records: list[Record]) -> None:
-        kind, said = self._parsed(line, raw)
+    def _message(self, line: Line, kinds: Sequence[Kind], place: Place, now: float, records: list[Record]) -> None:
+        kind, said = self._parsed(line, kinds)
         waiting = self._open.get(line.writer)
         if waiting and not line.is_bar:
             if said is None:
@@ -114,7 +121,7 @@ class Reading:
                 self._close(line.writer, place.end, records)
         if kind is None or said is None:
             return
-        if isinstance(said, Numbers) and said.is_rest:
+        if isinstance(said, Numbers) and said.is_rest and len(line.text) <= OPEN_TEXT:
             if len(self._open) >= OPEN_WRITERS:
                 self._close(next(iter(self._open)), place.end, records)
             self._open[line.writer] = Open(kind, line, said.is_rest, place, now)
@@ -150,15 +157,12 @@ class Reading:
         if said is not None:
             records.append(self._record(waiting.kind, line, said, end))
 
-    def _parsed(self, line: Line, raw: bytes) -> tuple[Kind, Numbers | Fact] | tuple[None, None]:
-        """The first kind that reads a message of the physical line ``raw``."""
-        for kind in self._kinds:
-            for needle in kind.NEEDLES:
-                if needle in raw:
-                    said = self._guarded(kind, kind.parse, line)
-                    if said is not None:
-                        return kind, said
-                    break
+    def _parsed(self, line: Line, kinds: Sequence[Kind]) -> tuple[Kind, Numbers | Fact] | tuple[None, None]:
+        """The first of ``kinds`` that reads a message."""
+        for kind in kinds:
+            said = self._guarded(kind, kind.parse, line)
+            if said is not None:
+                return kind, said
         return None, None
 
     def _guarded(self, kind: Kind, call: Callable[[_A], _R], argument: _A) -> _R | None:
