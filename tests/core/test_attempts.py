@@ -32,6 +32,9 @@ class Told:
         assert place is not None
         return place
 
+    def doubt(self, source: str, step: int, *, writer: Writer = TRAINER, attempt: int = 1) -> Place | None:
+        return self.attempts.place(source, 1, writer, step, gen(step, attempt))
+
 
 @pytest.fixture
 def tell() -> Told:
@@ -39,13 +42,13 @@ def tell() -> Told:
 
 
 def test_the_first_step_begins_the_first_attempt(tell: Told) -> None:
-    assert tell("log", 1) == Place(1, current=True, began=True)
-    assert tell("log", 2) == Place(1, current=True, began=False)
+    assert tell("log", 1) == Place(1, current=True, began=True, echo=False)
+    assert tell("log", 2) == Place(1, current=True, began=False, echo=False)
 
 
 def test_a_gap_is_no_restart(tell: Told) -> None:
     tell("log", 80)
-    assert tell("log", 83) == Place(1, current=True, began=False)
+    assert tell("log", 83) == Place(1, current=True, began=False, echo=False)
 
 
 def test_the_same_steps_in_a_second_source_are_the_same_attempt(tell: Told) -> None:
@@ -57,33 +60,83 @@ def test_the_same_steps_in_a_second_source_are_the_same_attempt(tell: Told) -> N
 
 def test_equality_is_judged_at_the_coarser_precision(tell: Told) -> None:
     tell("jsonl", 1, seconds={"gen": 41.23456})
-    assert tell("log", 1, seconds={"gen": 41.235}) == Place(1, current=True, began=False)
+    assert tell("log", 1, seconds={"gen": 41.235}) == Place(1, current=True, began=False, echo=True)
 
 
-def test_a_step_that_goes_back_begins_an_attempt(tell: Told) -> None:
+def test_steps_that_go_back_begin_an_attempt_once_they_go_on_from_there(tell: Told) -> None:
     for step in range(1, 60):
         tell("log", step)
-    assert tell("log", 51, attempt=2) == Place(2, current=True, began=True)
+    assert tell.doubt("log", 51, attempt=2) is None
+    assert tell("log", 52, attempt=2) == Place(2, current=True, began=True, echo=False)
+
+
+def test_one_step_back_of_the_same_process_is_noise(tell: Told) -> None:
+    for step in range(1, 60):
+        tell("log", step)
+        if step > 3:
+            assert tell.doubt("log", 3, attempt=9) is None
+    assert tell("log", 60) == Place(1, current=True, began=False, echo=False)
+
+
+def test_without_a_prefix_a_step_back_is_all_there_is_to_tell_a_restart(tell: Told) -> None:
+    for step in range(60):
+        tell("log", step, writer=Writer())
+    assert tell("log", 0, writer=Writer(), attempt=2) == Place(2, current=True, began=True, echo=False)
+
+
+def test_a_rotated_log_of_the_same_process_is_the_same_attempt(tell: Told) -> None:
+    for step in range(1, 60):
+        tell("log", step)
+    assert tell("log", 60, generation=2) == Place(1, current=True, began=False, echo=False)
+
+
+def test_lines_without_timing_move_nothing(tell: Told) -> None:
+    for step in range(1, 60):
+        tell("log", step)
+        tell("log", 5, seconds={})
+    assert tell.attempts.current == 1
+
+
+def test_a_line_without_prefix_beside_a_prefixed_trainer_is_somebody_elses(tell: Told) -> None:
+    tell("log", 1)
+    assert tell.doubt("log", 5, writer=Writer(), attempt=7) is None
+
+
+def test_two_trainers_in_one_file_are_two_attempts_and_not_hundreds(tell: Told) -> None:
+    other = Writer("TaskRunner", 300)
+    for step in range(1, 60):
+        tell("log", step)
+        tell("log", step, writer=other, attempt=2)
+    assert tell.attempts.current == 2
+
+
+def test_the_attempt_that_a_restart_leads_to_is_the_later_one_whoever_told_it_first(tell: Told) -> None:
+    for step in range(1, 41):
+        tell("jsonl", step, writer=Writer(), attempt=2)
+    for step in range(1, 6):
+        tell("log", step)
+    assert tell("log", 1, writer=AGAIN, attempt=2) == Place(3, current=True, began=True, echo=True)
+    assert tell("jsonl", 41, writer=Writer(), attempt=2) == Place(3, current=True, began=False, echo=False)
 
 
 def test_a_new_process_that_goes_on_counting_begins_an_attempt(tell: Told) -> None:
     for step in range(1, 51):
         tell("log", step)
-    assert tell("log", 51, writer=AGAIN, attempt=2) == Place(2, current=True, began=True)
+    assert tell("log", 51, writer=AGAIN, attempt=2) == Place(2, current=True, began=True, echo=False)
 
 
 def test_a_resume_line_before_the_next_step_begins_an_attempt(tell: Told) -> None:
     for step in range(1, 51):
         tell("log", step)
-    tell.attempts.restarted("log", 1, TRAINER)
+    tell.attempts.restarted("log", TRAINER)
     assert tell("log", 51, attempt=2).attempt == 2
 
 
 def test_a_validation_only_line_after_a_restart_decides_nothing(tell: Told) -> None:
     for step in range(1, 51):
         tell("log", step)
-    assert tell("log", 50, writer=AGAIN, seconds={}) == Place(2, current=False, began=False)
-    assert tell("log", 51, writer=AGAIN, attempt=2) == Place(2, current=True, began=True)
+    assert tell("log", 50, writer=AGAIN, seconds={}) == Place(2, current=False, began=False, echo=False)
+    assert tell("log", 51, writer=AGAIN, attempt=2) == Place(2, current=True, began=True, echo=False)
 
 
 def test_after_a_restart_console_and_jsonl_meet_in_the_new_attempt_whichever_comes_first(tell: Told) -> None:
@@ -106,18 +159,13 @@ def test_a_source_that_lags_in_the_old_attempt_stays_there(tell: Told) -> None:
     for step in range(1, 41):
         tell("jsonl", step, writer=Writer())
     tell("log", 46, writer=AGAIN, attempt=2)
-    assert tell("jsonl", 41, writer=Writer()) == Place(1, current=False, began=False)
+    assert tell("jsonl", 41, writer=Writer()) == Place(1, current=False, began=False, echo=True)
 
 
 def test_a_repeated_line_is_the_same_step(tell: Told) -> None:
     tell("log", 9)
-    assert tell("log", 9) == Place(1, current=True, began=False)
+    assert tell("log", 9) == Place(1, current=True, began=False, echo=True)
     assert tell.attempts.current == 1
-
-
-def test_a_second_value_for_the_same_step_of_one_writer_is_a_new_attempt(tell: Told) -> None:
-    tell("log", 1)
-    assert tell("log", 1, attempt=2).attempt == 2
 
 
 def test_only_the_last_steps_are_recalled(tell: Told) -> None:
@@ -133,5 +181,6 @@ def test_state_round_trips_and_steps_come_back_from_the_store(tell: Told) -> Non
     again.attempts = Attempts.from_state(orjson.loads(orjson.dumps(tell.attempts.state())))
     again.attempts.recall((1, step, gen(step)) for step in range(1, 51))
     assert again.attempts.state() == tell.attempts.state()
-    assert again("jsonl", 30, writer=Writer()) == Place(1, current=True, began=False)
-    assert again("log", 20, attempt=2) == Place(2, current=True, began=True)
+    assert again("jsonl", 30, writer=Writer()) == Place(1, current=True, began=False, echo=True)
+    assert again.doubt("log", 20, attempt=2) is None
+    assert again("log", 21, attempt=2) == Place(2, current=True, began=True, echo=False)

@@ -116,3 +116,40 @@ def test_runs_beyond_the_limit_are_told_without_claiming_what_was_not_counted() 
     assert world.overview.status().notices == (
         "more than 1 runs: further ones are not judged (1 pieces of their logs left out)",
     )
+
+
+@pytest.mark.parametrize("prefix", ["(TaskRunner pid={pid}) ", ""], ids=["by prefix", "without prefix"])
+def test_two_trainings_in_one_run_are_told(prefix: str) -> None:
+    world = World(Engine())
+    step = "step:{step} - timing_s/gen:{gen}.{step:03} - timing_s/step:{gen}9.{step:03}\n"
+    lines = [
+        (prefix + step).format(pid=pid, step=number, gen=gen).encode()
+        for number in range(1, 60)
+        for pid, gen in ((10, 40), (20, 90))
+    ]
+    world.feed([*lines, b"\n"])
+    (notice,) = world.overview.status().notices
+    assert notice.startswith("run r: many of its last steps contradict")
+    assert "a run for each" in notice
+
+
+def test_a_training_that_restarts_is_not_taken_for_two() -> None:
+    world = World(Engine())
+    offset = 0
+    for attempt in range(4):
+        lines = [
+            f"step:{number} - timing_s/gen:4{attempt}.{number:03} - timing_s/step:9{attempt}.0\n".encode()
+            for number in range(1, 30)
+        ]
+        offset = world.feed(lines, offset)
+    assert world.overview.status().notices == ()
+
+
+def test_step_lines_that_no_training_writes_are_told() -> None:
+    world = World(Engine())
+    end = world.feed([
+        f"step:{step} - timing_s/gen:4{step}.1 - timing_s/step:9{step}.0\n".encode() for step in (1, 2, 900_000, 3)
+    ])  # fmt: skip
+    world.feed([b"\n"], end)
+    (notice,) = world.overview.status().notices
+    assert notice.startswith("run r: 1 step lines left out")

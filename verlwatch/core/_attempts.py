@@ -1,14 +1,18 @@
 """Which attempt of a run a step belongs to, and whether it has been seen before.
 
 A run is started, dies, resumes; console and JSONL tell the same steps in two places, one ahead of the other.  Each
-source is followed by itself: it *restarts* with a new generation (truncated file), a new process of the writer, a step
-that goes back, or a resume line.  Its first step with timing then decides, by comparing with the current attempt:
+writer of each source is followed by itself.  It *restarts* with a new generation (truncated file), as a new process in
+the same source, with a resume line of its own, or with steps that go back.  Its first step with timing then decides, by
+comparing with the attempts that are known:
 
-* equal phase seconds (at the coarser precision): the same step seen again, so the source belongs to that attempt;
+* equal phase seconds (at the coarser precision): the same step seen again, so the writer belongs to that attempt; if
+  its source has just left the current one by a restart, that attempt is the later of the two, whoever told it first;
 * other seconds at a known step: a new attempt;
-* a step not known yet: it continues the attempt, unless the source restarted and nobody else has opened a new one.
+* a step not known yet: it continues the attempt, unless the writer restarted and nobody else has opened a new one.
 
 Two attempts never have equal seconds in every phase, so these few numbers suffice; they are kept for RECALL steps.
+Lines without timing (validation alone, other counters) move nothing.  A process that jumps ahead or goes back on its
+own is believed when its next step goes on from there: one such line is model output or noise.
 """
 
 from __future__ import annotations
@@ -24,17 +28,24 @@ from verlwatch.core.types import Writer
 
 RECALL = 1024
 MAX_LEAP = 10_000
-"""No run skips so many steps; a line that says so is model output or noise, unless the next one goes on from there."""
+"""No run skips so many steps."""
+MAX_VIEWS = 64
+"""Writers that are followed; the one that has been there longest goes first."""
 _SIGNED = (*(phase.name for phase in PHASES), STEP)
 _COARSE = 0.00051  # half a unit of ``.3f``, and a little for binary fractions
 
 
 class Place(NamedTuple):
-    """Where a step belongs: its attempt, whether it is the current one, and whether the attempt has just begun."""
+    """Where a step belongs.
+
+    ``current``: in the attempt that is the latest; ``began``: which begins with this step; ``echo``: another log, or
+    the same one before, has told this step already.
+    """
 
     attempt: int
     current: bool
     began: bool
+    echo: bool
 
 
 @dataclass(slots=True)
@@ -66,22 +77,28 @@ class _Attempt:
 
 @dataclass(slots=True)
 class _View:
-    """What one source has shown so far.  ``undecided`` until a step with timing tells which attempt it is in."""
+    """What one writer of a source has shown so far.  ``undecided`` until a step with timing tells its attempt.
+
+    ``doubted`` is a step out of line that waits for the next one to go on from it.
+    """
 
     generation: int
-    writer: Writer
     last_step: int = -1
     attempt: int = 0
     undecided: bool = True
     restarted: bool = False
-    leap: int = -1
+    doubted: int = -1
+
+
+Voice = tuple[str, int, str]
+"""Source, pid and ip: who speaks."""
 
 
 class Attempts:
     """The attempts of one run, as far as they are still needed to place a step: the current one and the one before."""
 
     def __init__(self) -> None:
-        self._views: dict[str, _View] = {}
+        self._views: dict[Voice, _View] = {}
         self._attempts: dict[int, _Attempt] = {1: _Attempt(1)}
 
     @property
@@ -89,88 +106,103 @@ class Attempts:
         """Number of the latest attempt; the first is 1."""
         return max(self._attempts)
 
-    @property
-    def last_step(self) -> int:
-        """Latest step of the current attempt, -1 before the first."""
-        return self._attempts[self.current].last_step
-
-    def restarted(self, source: str, generation: int, writer: Writer) -> None:
-        """A line of this source says that training has begun or resumed."""
-        view = self._view(source, generation, writer)
-        if view.last_step >= 0:
+    def restarted(self, source: str, writer: Writer) -> None:
+        """A line of this very writer says that training has begun or resumed."""
+        view = self._views.get((source, *writer[1:]))
+        if view is not None and view.last_step >= 0:
             view.undecided = view.restarted = True
 
     def place(
         self, source: str, generation: int, writer: Writer, step: int, seconds: Mapping[str, float]
     ) -> Place | None:
-        """Finds the attempt of a step and remembers its seconds there; None if the step is not plausible."""
-        view = self._view(source, generation, writer)
-        if self._leaps(view, step):
-            return None
+        """Finds the attempt of a step and remembers its seconds there; None if the line is not to be believed."""
+        if not writer.pid and any(s == source and pid for s, pid, _ in self._views):
+            return None  # where the trainer speaks with a prefix, a line without one is somebody else's
+        view = self._view(source, generation, writer, step)
+        if not seconds:
+            number = self._presumed(view) if view.undecided else view.attempt
+            return Place(number, number == self.current, began=False, echo=False)
         signature = _signature(seconds)
-        if not view.undecided and self._goes_back(view, step, signature):
-            view.undecided = view.restarted = True
-        view.last_step = step
-        began = False
-        if view.undecided and seconds:
-            before = self.current
+        if not view.undecided:
+            back = self._goes_back(view, step, signature)
+            if ((back and writer.pid) or step - view.last_step > MAX_LEAP) and not self._goes_on(view, step):
+                return None
+            view.restarted = back
+            view.undecided = back or self._contradicts(view, step, signature)
+        view.last_step, view.doubted = step, -1
+        before = self.current
+        if view.undecided:
             view.attempt = self._decide(view, step, signature)
             view.undecided = view.restarted = False
-            began = self.current > before
-        number = self._presumed(view) if view.undecided else view.attempt
-        attempt = self._attempts.get(number)
+        attempt = self._attempts.get(view.attempt)
+        began, echo = self.current > before, False
         if attempt is not None:
-            began = began or (number == 1 and attempt.last_step < 0 and bool(seconds))
+            began = began or (view.attempt == 1 and attempt.last_step < 0)
+            echo = step in attempt.steps
             attempt.remember(step, signature)
-        return Place(number, number == self.current, began)
+        return Place(view.attempt, view.attempt == self.current, began, echo)
 
-    def is_current(self, source: str) -> bool:
-        """Whether what ``source`` says now is about the current attempt."""
-        view = self._views.get(source)
-        return view is None or view.attempt in {0, self.current}
+    def is_current(self, source: str, writer: Writer) -> bool:
+        """Whether what ``writer`` says now in ``source`` is about the current attempt."""
+        view = self._views.get((source, *writer[1:]))
+        if view is None:  # another process is believed only while no trainer is known in this source
+            return not (writer.pid and any(s == source and pid for s, pid, _ in self._views))
+        return view.attempt in {0, self.current}
 
-    def _view(self, source: str, generation: int, writer: Writer) -> _View:
-        view = self._views.get(source)
+    def _view(self, source: str, generation: int, writer: Writer, step: int) -> _View:
+        voice = (source, *writer[1:])
+        view = self._views.get(voice)
         if view is None:
-            view = self._views[source] = _View(generation, writer)
-        elif generation > view.generation or (writer.pid and view.writer.pid and writer[1:] != view.writer[1:]):
-            view.generation, view.writer = generation, writer
-            view.undecided = view.restarted = True
-        elif writer.pid:
-            view.writer = writer
+            earlier = [known for (known_source, *_), known in self._views.items() if known_source == source]
+            attempt = max((known.attempt for known in earlier), default=0)
+            view = self._views[voice] = _View(generation, attempt=attempt, restarted=bool(earlier))
+            if len(self._views) > MAX_VIEWS:
+                del self._views[next(iter(self._views))]
+        elif generation > view.generation:
+            # the same process that goes on counting has had its log rotated; anything else began a new file
+            if not (writer.pid and step > view.last_step):
+                view.undecided = view.restarted = True
+            view.generation = generation
         return view
 
-    def _leaps(self, view: _View, step: int) -> bool:
-        """Whether the step lies implausibly far ahead of what its source told last."""
-        if view.undecided or step - view.last_step <= MAX_LEAP or 0 < step - view.leap <= MAX_LEAP < view.leap:
-            return False
-        view.leap = step
-        return True
+    @staticmethod
+    def _goes_on(view: _View, step: int) -> bool:
+        """Whether a step out of line is believed: the one before was out of line too, and this one goes on from it."""
+        believed = 0 <= view.doubted < step <= view.doubted + MAX_LEAP
+        view.doubted = step
+        return believed
 
     def _presumed(self, view: _View) -> int:
         """The attempt of a line without timing (validation before training) that comes before the decision."""
         return self.current + (view.restarted and view.attempt == self.current)
 
     def _goes_back(self, view: _View, step: int, signature: array[float]) -> bool:
-        if step < view.last_step:
-            return True
+        return step < view.last_step or (step == view.last_step and self._contradicts(view, step, signature))
+
+    def _contradicts(self, view: _View, step: int, signature: array[float]) -> bool:
+        """Whether another source has told other seconds of this step in the attempt that the writer is thought in."""
         attempt = self._attempts.get(view.attempt)
-        return step == view.last_step and attempt is not None and attempt.matches(step, signature) is False
+        return attempt is not None and attempt.matches(step, signature) is False
 
     def _decide(self, view: _View, step: int, signature: array[float]) -> int:
-        current = self._attempts[self.current]
-        match current.matches(step, signature):
-            case True:
-                return current.number
-            case None:
-                joins = not view.restarted or view.attempt < current.number
-                if joins or current.last_step < 0:
-                    return current.number
-            case False:
-                earlier = self._attempts.get(current.number - 1)
-                if earlier is not None and earlier.matches(step, signature):
-                    return earlier.number
-        return self._begin()
+        current, earlier = self._attempts[self.current], self._attempts.get(self.current - 1)
+        seen = current.matches(step, signature)
+        if seen:
+            return current.number
+        left_current = view.restarted and view.attempt == current.number
+        if earlier is not None and earlier.matches(step, signature):
+            return self._promote(earlier) if left_current else earlier.number
+        joins = seen is None and (not left_current or current.last_step < 0)
+        return current.number if joins else self._begin()
+
+    def _promote(self, earlier: _Attempt) -> int:
+        """An attempt that another source told of too early turns out to be the later one."""
+        old, earlier.number = earlier.number, self.current + 1
+        self._attempts[earlier.number] = self._attempts.pop(old)
+        for view in self._views.values():
+            if view.attempt == old:
+                view.attempt = earlier.number
+        return earlier.number
 
     def _begin(self) -> int:
         number = self.current + 1
@@ -189,18 +221,10 @@ class Attempts:
         """JSON-safe, without the steps: those are in the store's table of values (see `recall`)."""
         return {
             "attempts": {str(number): attempt.last_step for number, attempt in self._attempts.items()},
-            "views": {
-                source: [
-                    v.generation,
-                    list(v.writer),
-                    v.last_step,
-                    v.attempt,
-                    v.undecided,
-                    v.restarted,
-                    v.leap,
-                ]
-                for source, v in self._views.items()
-            },
+            "views": [
+                [*voice, v.generation, v.last_step, v.attempt, v.undecided, v.restarted, v.doubted]
+                for voice, v in self._views.items()
+            ],
         }
 
     @classmethod
@@ -208,10 +232,7 @@ class Attempts:
         """The inverse of `state`."""
         self = cls()
         self._attempts = {int(n): _Attempt(int(n), last_step) for n, last_step in state["attempts"].items()}
-        self._views = {
-            source: _View(generation, Writer(*writer), *rest)
-            for source, (generation, writer, *rest) in state["views"].items()
-        }
+        self._views = {(source, pid, ip): _View(*rest) for source, pid, ip, *rest in state["views"]}
         return self
 
 

@@ -36,6 +36,7 @@ RECENT = 24
 SETTLING = 3
 SLIGHT = 2.0
 """A phase that takes less than the least share of a step that is told, by this factor, is not judged yet."""
+STRAYS, STRAYS_OF = 15, 40
 MONTH_S = 30 * 86400.0
 STATE_VERSION = 2
 _THROUGHPUT_KEY = "perf/throughput"
@@ -75,6 +76,8 @@ class Run:
         self.dirty: set[str] = set()
         self.steps_seen = 0
         self.implausible = 0
+        self.strays: deque[bool] = deque(maxlen=STRAYS_OF)
+        """Of the last steps: whether each contradicted the steps before it (see `astray`)."""
         self.quarantined: dict[str, str] = {}  # series or rule -> why it is no longer judged
 
     # ------------------------------------------------------------------------------------------------ records
@@ -87,12 +90,14 @@ class Run:
             self.implausible += 1
             return
         told.steps.append(StepRow(self.name, place.attempt, samples.step, now, samples.values))
+        if timings:
+            self.strays.append(not place.echo and (place.began or not place.current))
         if not place.current:
             return
         if place.began:
             self._begin(place.attempt, now, told)
-        if samples.step > self.step:
-            if self.finished and timings:  # whatever said that it was the end, it was not
+        if timings and samples.step > self.step:
+            if self.finished:  # whatever said that it was the end, it was not
                 self.finished = self.bar_full = False
             self.step, self.step_at = samples.step, now
         if timings or _THROUGHPUT_KEY in samples.values:
@@ -104,8 +109,8 @@ class Run:
         """Takes an occurrence: the plan, a resume, the end."""
         origin = event.origin
         if event.name == "resume":
-            self.attempts.restarted(origin.source, origin.generation, origin.writer)
-        if not self.attempts.is_current(origin.source):
+            self.attempts.restarted(origin.source, origin.writer)
+        if not self.attempts.is_current(origin.source, origin.writer):
             return
         total = event.attributes.get("total")
         if event.name in {"plan", "progress"} and isinstance(total, int) and total > 0:
@@ -114,6 +119,11 @@ class Run:
             self.bar_full = total == event.attributes.get("done")
         if event.name == "finished" or self.bar_full:
             self._end(now, told, sure=event.name == "finished")
+
+    @property
+    def astray(self) -> bool:
+        """Whether they are no single training's: many of its last steps begin an attempt or belong to an old one."""
+        return sum(self.strays) >= STRAYS
 
     def _begin(self, attempt: int, now: float, told: Told) -> None:
         """Another attempt: what was open ends with the one before; the baselines stay."""

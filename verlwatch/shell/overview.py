@@ -173,6 +173,14 @@ class Overview:
         if engine.refused_runs:
             limit, left_out = engine.settings.max_runs, engine.refused_runs
             yield f"more than {limit} runs: further ones are not judged ({left_out} pieces of their logs left out)"
+        for run in self._runs():
+            if run.astray:
+                yield (
+                    f"run {run.name}: many of its last steps contradict those before them, so part is not judged; "
+                    "if its logs hold different trainings, configure a run for each"
+                )
+            if run.implausible:
+                yield f"run {run.name}: {run.implausible} step lines left out: no training goes from step to step so"
 
     def _counts(self) -> tuple[IncidentCount, ...]:
         return tuple(
