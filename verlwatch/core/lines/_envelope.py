@@ -54,11 +54,12 @@ def messages(text: str, *, cut: bool | None = None) -> list[Line]:
 def _segments(part: str, writer: Writer, cut: bool | None) -> list[Line]:
     """Splits at the prefixes of writers; a part without one belongs to the writer of the part before."""
     prefixes = _prefixes(part) if "=" in part else []
+    if not prefixes:
+        return _unwrapped(part, writer, cut)
     ends = [*(prefix.start() for prefix in prefixes[1:]), len(part)]
     lines: list[Line] = []
-    if not prefixes or prefixes[0].start():
-        begin = prefixes[0].start() if prefixes else len(part)
-        lines = _unwrapped(part[:begin], writer, True if prefixes else cut)
+    if begin := prefixes[0].start():
+        lines = _unwrapped(part[:begin], writer, cut=True)
     for prefix, end in zip(prefixes, ends, strict=False):
         name, pid, ip = prefix.groups()
         lines += _unwrapped(

@@ -6,7 +6,7 @@ another line of a kind comes from that writer, or for so many further lines, byt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
@@ -48,6 +48,24 @@ class Open:
     lines: int = 0
 
 
+class _Fitting:
+    """Those of ``kinds`` that have a needle in ``raw``, searched for no further than somebody asks."""
+
+    def __init__(self, kinds: Sequence[Kind], raw: bytes) -> None:
+        self._found: list[Kind] = []
+        self._raw = raw
+        self._left = iter(kinds)
+
+    def __iter__(self) -> Iterator[Kind]:
+        yield from self._found
+        for kind in self._left:
+            for needle in kind.NEEDLES:
+                if needle in self._raw:
+                    self._found.append(kind)
+                    yield kind
+                    break
+
+
 def is_utf8(raw: bytes) -> bool:
     """Whether the bytes can be decoded."""
     try:
@@ -82,7 +100,7 @@ class Reading:
         except UnicodeDecodeError:
             self._counts.undecodable += 1
             text = raw.decode(errors="replace")
-        kinds = [kind for kind in self._kinds if any(needle in raw for needle in kind.NEEDLES)]
+        kinds = _Fitting(self._kinds, raw)
         said = messages(text, cut=cut)
         if len(said) > MESSAGES:
             self._counts.cut_lines += 1
@@ -111,7 +129,7 @@ class Reading:
             if waiting.lines > OPEN_LINES or place.start - waiting.place.end > OPEN_BYTES:
                 self._close(waiting.line.writer, place.end, records)
 
-    def _message(self, line: Line, kinds: Sequence[Kind], place: Place, now: float, records: list[Record]) -> None:
+    def _message(self, line: Line, kinds: Iterable[Kind], place: Place, now: float, records: list[Record]) -> None:
         kind, said = self._parsed(line, kinds)
         waiting = self._open.get(line.writer)
         if waiting and not line.is_bar:
@@ -157,7 +175,7 @@ class Reading:
         if said is not None:
             records.append(self._record(waiting.kind, line, said, end))
 
-    def _parsed(self, line: Line, kinds: Sequence[Kind]) -> tuple[Kind, Numbers | Fact] | tuple[None, None]:
+    def _parsed(self, line: Line, kinds: Iterable[Kind]) -> tuple[Kind, Numbers | Fact] | tuple[None, None]:
         """The first of ``kinds`` that reads a message."""
         for kind in kinds:
             said = self._guarded(kind, kind.parse, line)

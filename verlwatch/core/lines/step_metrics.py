@@ -31,7 +31,7 @@ _ITEM_CUT_SHORT = re.compile(r"[^\s:]*(?::\S*)?")
 
 _NO_NUMBERS = ("nan", "inf")
 _DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
-_WRAPPERS = ("np.float64(", "np.float32(", "np.int64(", "np.int32(")
+_WRAPPERS = (b"np.float64(", b"np.int64(", b"np.int32(", b"np.float32(")  # the usual ones first
 _TRAINING = ("actor/", "critic/", "response_length/", "global_seqlen/", "timing_s/")
 _WHOLE = ("timing_s/step:", "timing/")
 _DIALECT_MIN = 4  # so many values with three decimals each are no coincidence: the release prints .3f
@@ -117,12 +117,15 @@ def _values(items: str) -> dict[str, float]:
     """Every readable value under its key."""
     if not items:
         return {}
-    plain = _unwrapped(items) if "(" in items else items
-    if '"' in plain or "\\" in plain or "(" in plain:
+    plain = items.encode()
+    if b"(" in plain:
+        plain = _unwrapped(plain)
+    if b'"' in plain or b"\\" in plain or b"(" in plain:
         return _values_one_by_one(items)
     try:
         # One pass in C over the whole line; whatever JSON does not take (nan, a colon in a key) goes the slow way.
-        values: dict[str, float] = orjson.loads('{"' + plain.replace(":", '":').replace(" - ", ',"') + "}")
+        # A replacement of the same length costs half.
+        values: dict[str, float] = orjson.loads(b'{"' + plain.replace(b":", b'":').replace(b" - ", b', "') + b"}")
         types = set(map(type, values.values()))
         if types == {float}:
             return values
@@ -133,15 +136,15 @@ def _values(items: str) -> dict[str, float]:
     return _values_one_by_one(items)
 
 
-def _unwrapped(items: str) -> str:
-    """``np.float64(0.1)`` -> ``0.1`` for every item; as it was where parentheses do not match."""
+def _unwrapped(items: bytes) -> bytes:
+    """``np.float64(0.1)`` -> ``0.1`` between blanks for every item; as it was where parentheses do not match."""
     plain = items
-    opened = 0
     for wrapper in _WRAPPERS:
-        before, plain = len(plain), plain.replace(wrapper, "")
-        opened += (before - len(plain)) // len(wrapper)
-    before, plain = len(plain), plain.replace(") - ", " - ").removesuffix(")")
-    return plain if opened == before - len(plain) else items
+        plain = plain.replace(wrapper, b" " * len(wrapper))
+        if b"(" not in plain:
+            break
+    plain = plain.replace(b") - ", b"  - ").removesuffix(b")")
+    return plain if b")" not in plain and items.count(b"(") == items.count(b")") else items
 
 
 def _values_one_by_one(items: str) -> dict[str, float]:
