@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from verlwatch import __version__
+from verlwatch.commands import _output
 
 COMMANDS = ("run", "demo", "replay", "report", "parse", "check", "status", "test_notify")
 """Modules of verlwatch.commands, in the order of --help."""
@@ -39,15 +39,19 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
-    args = build_parser().parse_args(argv)
+    _output.prepare()
     try:
-        code: int = args.run_command(args)
-        if sys.stdout is not None:  # a service may be started without one
-            sys.stdout.flush()
-    except BrokenPipeError:
-        # the reader of a pipe went away (`| head`): nothing is wrong, and nothing more can be printed
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        try:
+            args = build_parser().parse_args(argv)
+            code: int = args.run_command(args)
+        finally:
+            _output.flush()
+    except _output.OutputError as error:
+        _output.discard()
+        if error.gone:
+            return 0
+        print(error, file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     return code

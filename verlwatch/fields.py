@@ -7,11 +7,13 @@ wrong and what to write; they never repeat a URL or a secret.
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import re
 import stat
 from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -31,6 +33,9 @@ CREDENTIAL = "credential:"
 """Prefix of a secret's path that names a file of ``$CREDENTIALS_DIRECTORY`` (systemd's LoadCredential)."""
 
 _SECRET_LIMIT = 64 * 1024
+_HOST_LIMIT = 253
+_LABEL = re.compile(r"[a-z0-9_-]{1,63}", re.IGNORECASE)
+_NETLOC = re.compile(r"(?:[^\[\]:@]*|\[[^\[\]:@]*:[^\[\]@]*\])(?::[0-9]*)?")
 _NUMBER = r"([0-9]{1,12}(?:\.[0-9]{1,9})?)"
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 _BYTES = {
@@ -147,17 +152,46 @@ def parse_rate(value: object) -> float:
     return float(match[1]) * _PERIODS["month"] / _PERIODS[match[2]]
 
 
+def is_host(text: str) -> bool:
+    """Whether ``text`` is an IP address or a name that can be looked up (RFC 1035, 2.3.4; RFC 3490).
+
+    The socket module raises a UnicodeError for other names, when it is too late to say where the name stands.
+    """
+    try:
+        name = text.encode("idna")
+        name.decode("idna")
+        labels = name.decode().removesuffix(".").split(".")
+        if ":" in text or labels[-1].isdigit():
+            return bool(ip_address(text))
+    except ValueError:
+        return False
+    return len(text) <= _HOST_LIMIT and all(map(_LABEL.fullmatch, labels))
+
+
+def host_of(text: str) -> str:
+    """The host in ``name``, ``name:port``, ``[v6]:port`` or ``v6``, in one spelling; empty if malformed."""
+    bare = text.count(":") > 1 and not text.startswith("[")
+    try:
+        host = (urlsplit(f"//[{text}]" if bare else f"//{text}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+    return host if is_host(host) else ""
+
+
 def parse_url(text: str) -> str:
-    """``text`` if it is an http(s) URL without user name and password."""
+    """``text`` if it is an http(s) URL without user name and password, of a host that can be looked up."""
+    example = "write for example https://host.example/path"
     try:
         parts = urlsplit(text)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
     if not usable or not text.isprintable() or " " in text:
-        raise ValueError("must be a URL with a host; write for example https://host.example/path")
+        raise ValueError(f"must be a URL with a host; {example}")
     if "@" in parts.netloc:
         raise ValueError("has a user name or password in it; take it out and put what is secret into a file")
+    if not _NETLOC.fullmatch(parts.netloc) or not is_host(parts.hostname or ""):
+        raise ValueError(f"has a host that can be neither a name nor an address; {example}")
     return text
 
 
@@ -223,6 +257,19 @@ def secret_file(path: str, env: Mapping[str, str] = os.environ) -> Path:
     return Path(folder) / path.removeprefix(CREDENTIAL)
 
 
+def read_regular(path: Path, limit: int) -> bytes:
+    """The first ``limit`` + 1 bytes of a regular file.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    # Without O_NONBLOCK a FIFO would wait for ever for someone who writes.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "is no regular file")
+        return stream.read(limit + 1)
+
+
 def read_secret(path: str, env: Mapping[str, str] = os.environ) -> Secret:
     """The content of the file behind a SecretPath without its trailing newline.
 
@@ -230,11 +277,7 @@ def read_secret(path: str, env: Mapping[str, str] = os.environ) -> Secret:
     """
     file = secret_file(path, env)
     try:
-        # Without O_NONBLOCK a FIFO would wait for ever for someone who writes.
-        with open(file, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise SecretError(f"{file}: is no regular file; write the secret into a file")
-            data = stream.read(_SECRET_LIMIT + 1)
+        data = read_regular(file, _SECRET_LIMIT)
     except OSError as error:
         raise SecretError(
             f"{file}: {(error.strerror or 'cannot be read').lower()}; create it with the secret as its only line, "

@@ -73,6 +73,16 @@ def test_a_report_fits_the_screen_and_tells_each_change(recorded: Path, capsys: 
     assert "per token" in text
 
 
+@pytest.mark.parametrize("last", ["0", "-1", "²", "٣", "1_0", "+5", " 5", "", "9" * 5000, "1e3", "many"])
+def test_the_length_of_a_table_is_a_plain_number(last: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["report", f"--last={last}", "train.log"])
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert "is not a number of steps; give 1 to 999999999" in said
+    assert len(said) < 1000
+
+
 def test_a_report_of_a_log_without_steps_says_what_to_switch_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -175,6 +175,18 @@ def test_an_address_without_host_or_port_is_refused(text: str, complains: Compla
     ]
 
 
+@pytest.mark.parametrize("host", ["a..b", ".a", "a,b", "256.1.1.1", f"{'a' * 64}", "'[::1'", "a b"])
+def test_a_host_that_cannot_exist_is_told_with_its_place(host: str, complains: Complains) -> None:
+    bare = host.strip("'")
+    (listen,) = complains(f"http: {{token_file: /t, listen: '{bare}:80'}}")
+    assert listen.startswith("1:32: http.listen: ")
+    (allowed,) = complains(f"http: {{allowed_hosts: ['{bare}']}}")
+    assert allowed.startswith("1:24: http.allowed_hosts[0]: must be a host name or address")
+    for url in (f"external_url: 'http://{bare}:80/'", f"external_url: 'http://{bare}'"):
+        (problem,) = complains(url)
+        assert problem.startswith("1:15: external_url: ")
+
+
 def test_an_address_has_brackets_where_needed_and_a_port_that_exists(complains: Complains) -> None:
     assert complains("http: {listen: '::1:80'}") == [
         "1:16: http.listen: an IPv6 address stands in brackets; write for example [::1]:9878"

@@ -128,7 +128,7 @@ def test_a_missing_file_a_folder_and_a_fifo_are_named(tmp_path: Path) -> None:
     for path, reason in [
         (tmp_path / "none.yaml", "no such file or directory; give a readable YAML file"),
         (tmp_path, "is a directory; give a readable YAML file"),
-        (fifo, "is no regular file; give the path of a YAML file"),
+        (fifo, "is no regular file; give a readable YAML file"),
     ]:
         with pytest.raises(ConfigError) as caught:
             load(path)

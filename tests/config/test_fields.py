@@ -9,10 +9,14 @@ import pickle
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from yarl import URL
 
 from verlwatch.fields import (
     Secret,
     SecretError,
+    host_of,
     parse_duration,
     parse_name,
     parse_rate,
@@ -119,6 +123,9 @@ def test_a_share_over_all_is_refused() -> None:
         "https://[::1]:1/x",
         "HTTPS://host.example",
         "http://h/a@b",
+        "http://host_1.example.:443",
+        "http://bücher.example/",
+        "http://[::ffff:1.2.3.4]/",
     ],
 )
 def test_an_http_url_is_taken_as_written(url: str) -> None:
@@ -145,12 +152,55 @@ def test_an_http_url_is_taken_as_written(url: str) -> None:
         "https://host/\u202ecanary",
         "https://user:canary@host/",
         "https://user@host/canary",
+        "https://canary..example/",
+        "https://.canary/",
+        "https://canary.example../",
+        f"https://canary{'a' * 60}/",
+        f"https://canary{'é' * 80}.example/",
+        f"https://canary{'.abcdefgh' * 30}/",
+        "https://xn--/canary",
+        "https://can,ary/",
+        "https://canary%20x/",
+        "https://canary\\x/",
+        "https://*/canary",
+        "https://::1/canary",
+        "https://[::1]canary/",
+        "https://canary[::1]/",
+        "https://[v1.canary]/",
+        "https://1.2.3.4.5/canary",
+        "https://256.1.1.1/canary",
     ],
 )
 def test_what_is_no_http_url_is_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(ValueError, match=r"; write for example |; take it out") as caught:
         parse_url(url)
     assert "canary" not in str(caught.value)
+
+
+ODD = [*".-_:[]%\\@/?#*019aXß.\N{FULLWIDTH LATIN CAPITAL LETTER A}\N{ONE DOT LEADER}", "xn--", "..", "a" * 63, "ß" * 30]
+
+
+@settings(max_examples=1000, deadline=None)
+@given(
+    st.lists(st.one_of(st.sampled_from(ODD), st.characters()), max_size=8).map("".join),
+    st.sampled_from(["", ":", ":1", ":065535", ":65536", "/x"]),
+)
+def test_a_url_that_is_taken_can_be_asked_for(host: str, rest: str) -> None:
+    text = f"https://{host}{rest}"
+    try:
+        parse_url(text)
+    except ValueError:
+        return
+    url = URL(text)
+    assert url.host
+    assert url.port
+    assert (url.raw_host or "").encode("idna")
+
+
+@pytest.mark.parametrize("host", ["watch.example.org", "Watch.example.org:8443", "127.0.0.1", "[::1]:80", "::1"])
+def test_a_host_is_found_in_what_names_it(host: str) -> None:
+    assert host_of(host) in {"watch.example.org", "127.0.0.1", "::1"}
+    assert host_of(f"a..{host}") == ""
 
 
 @pytest.mark.parametrize("name", ["", "Team", "a b", "a.b", "ä", "a\n", "x" * 65])
@@ -204,7 +254,7 @@ def test_a_secret_that_is_missing_a_folder_or_a_fifo_is_named_with_the_remedy(tm
     with pytest.raises(SecretError, match="is a directory"):
         read_secret(str(tmp_path))
     os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(SecretError, match="is no regular file; write the secret into a file"):
+    with pytest.raises(SecretError, match="is no regular file; create it with the secret"):
         read_secret(str(tmp_path / "fifo"))
 
 

@@ -157,7 +157,28 @@ async def test_a_certificate_that_nobody_trusts_is_refused(session: aiohttp.Clie
         assert slack.requests + hook.requests == 0
 
 
-@pytest.mark.parametrize("kind", [aiohttp.InvalidURL, aiohttp.ClientPayloadError, aiohttp.NonHttpUrlClientError])
+@pytest.mark.parametrize("proxy", ["http://a..b:1", f"http://{'a' * 64}:1", "http://[::1", "http://1.2.3.4.5:1"])
+async def test_a_host_that_cannot_exist_is_trouble_in_words(
+    proxy: str, session: aiohttp.ClientSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", proxy)
+    for error in await errors(("http://receiver.example/x",) * 2, session, tmp_path):
+        assert "has a host that can be neither a name nor an address" in str(error)
+        assert isinstance(error, TransientError)
+
+
+async def test_an_answer_that_does_not_end_is_not_kept(session: aiohttp.ClientSession, tmp_path: Path) -> None:
+    async with FakeSlack(Answer(200, "x" * 1_000_000)) as slack, FakeWebhook() as hook:
+        with pytest.raises(TransientError, match="ended too early or is too long"):
+            await notifiers((slack.url, hook.url), session, tmp_path)["slack"].send({"text": "t"}, "k")
+
+
+def test_an_answer_that_is_no_text_is_trouble_in_words() -> None:
+    with pytest.raises(TransientError, match="the answer is no text"), _http.network_errors():
+        b"\xff".decode()
+
+
+@pytest.mark.parametrize("kind", [aiohttp.ClientConnectionError, aiohttp.NonHttpUrlRedirectClientError, ValueError])
 def test_trouble_without_words_of_its_own_shows_its_kind_and_not_its_text(kind: type[Exception]) -> None:
     with pytest.raises(TransientError) as caught, _http.network_errors():
         raise kind("https://hooks.example.org/canary")
@@ -167,10 +188,11 @@ def test_trouble_without_words_of_its_own_shows_its_kind_and_not_its_text(kind: 
 async def test_no_redirect_is_followed(session: aiohttp.ClientSession, tmp_path: Path) -> None:
     async with FakeWebhook() as elsewhere:
         for status in (301, 302, 303, 307, 308):
-            away = Answer(status, headers={"Location": elsewhere.url})
-            async with FakeSlack(away) as slack, FakeWebhook(away) as hook:
-                for error in await errors((slack.url, hook.url), session, tmp_path):
-                    assert "redirect" in str(error)
+            for place in (elsewhere.url, "http://a..b/", "http://[::1"):
+                away = Answer(status, headers={"Location": place})
+                async with FakeSlack(away) as slack, FakeWebhook(away) as hook:
+                    for error in await errors((slack.url, hook.url), session, tmp_path):
+                        assert "redirect" in str(error)
         assert elsewhere.requests == 0
 
 

@@ -127,7 +127,7 @@ async def test_slack_takes_every_message(message: object, session: aiohttp.Clien
         (Answer(429, "rate_limited"), TransientError, "Slack answered 429"),
         (Answer(500, "rollup_error"), TransientError, "Slack answered 500"),
         (Answer(503, ""), TransientError, "Slack answered 503"),
-        (Answer(drop=True), TransientError, "closed the connection without an answer"),
+        (Answer(drop=True), TransientError, "closed without an answer"),
     ],
 )
 async def test_each_answer_is_read_as_it_is_meant(

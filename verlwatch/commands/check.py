@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 from verlwatch import config as configuration
+from verlwatch.commands._output import say
+from verlwatch.shell.printable import printable
 
 EPILOG = """examples:
   verlwatch check --config verlwatch.yaml
@@ -41,5 +43,5 @@ def run(args: argparse.Namespace) -> int:
         print(problem, file=sys.stderr)
     if any(problem.severity == "error" for problem in problems):
         return 2
-    print(f"{path}: good")
+    say(f"{printable(str(path))}: good")
     return 0

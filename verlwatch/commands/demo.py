@@ -22,6 +22,8 @@ from typing import Any
 
 from aiohttp import web
 
+from verlwatch.commands._output import say
+
 EPILOG = """It ends by itself within a minute, or on Ctrl-C.  Nothing is left behind."""
 
 STEPS_PER_S = 9.0
@@ -71,13 +73,13 @@ async def _demo(pace: float) -> int:
         webhook_file.chmod(0o600)
         daemon = await _start_daemon(home, log, webhook_file)
         try:
-            print(f"a recorded run is being written to {log}, {pace:g} steps a second\n", flush=True)
+            say(f"a recorded run is being written to {log}, {pace:g} steps a second\n", flush=True)
             await _write(log, pace)
             await receiver.complete()
         finally:
             await _stop(daemon)
             await receiver.stop()
-    print(f"\n{len(receiver.headlines)} messages. The run is over, the daemon has stopped.")
+    say(f"\n{len(receiver.headlines)} messages. The run is over, the daemon has stopped.")
     if missing := receiver.missing():
         print(f"did not come within {_PATIENCE_S:g} s: {', '.join(missing)}", file=sys.stderr)
     return 1 if missing else 0
@@ -95,7 +97,7 @@ async def _start_daemon(home: Path, log: Path, webhook_file: Path) -> asyncio.su
     async for line in daemon.stdout:
         seen += line
         if found := re.search(rb"https?://127\.0\.0\.1:\d+/", line):
-            print(f"verlwatch is watching; status page: {found.group().decode()}", flush=True)
+            say(f"verlwatch is watching; status page: {found.group().decode()}", flush=True)
             return daemon
     raise SystemExit(f"the daemon did not start:\n{seen.decode(errors='replace')}")
 
@@ -134,7 +136,7 @@ async def _write(log: Path, pace: float) -> None:
             file.write(piece)
             written += 1
             if step is not None and step % 50 == 0:
-                print(f"          … step {step}", flush=True)
+                say(f"          … step {step}", flush=True)
             await asyncio.sleep(max(0.0, began + written / pace - loop.time()))
 
 
@@ -172,7 +174,7 @@ class _Receiver:
 
     async def _take(self, request: web.Request) -> web.Response:
         payload = await request.json()
-        print(_as_text(payload) + "\n", flush=True)
+        say(_as_text(payload) + "\n", flush=True)
         self.headlines.append(payload["text"])
         self._came.set()
         return web.Response(text="ok")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from verlwatch.commands import _common
+from verlwatch.commands._output import say, say_json
 from verlwatch.core.lines import Reader
 from verlwatch.core.types import Record, Samples, Writer
 from verlwatch.replay import pieces
@@ -49,9 +47,9 @@ def run(args: argparse.Namespace) -> None:
 def _print(records: list[Record], *, as_json: bool) -> None:
     for record in records:
         if as_json:
-            sys.stdout.buffer.write(orjson.dumps(_data(record), option=orjson.OPT_APPEND_NEWLINE))
+            say_json(_data(record))
         else:
-            print(printable(_line(record)))
+            say(printable(_line(record)))
 
 
 def _data(record: Record) -> dict[str, Any]:

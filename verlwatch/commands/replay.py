@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
-
-import orjson
 
 from verlwatch.commands import _common
+from verlwatch.commands._output import say, say_json
 from verlwatch.core.engine import Engine
 from verlwatch.core.types import Transition
 from verlwatch.replay import replay
@@ -45,14 +43,13 @@ def run(args: argparse.Namespace) -> None:
         for outcome, _ in replay(engine, args.logs, run, progress):
             for transition in outcome.transitions:
                 count += 1
-                print(_json(transition) if args.json else printable(_line(transition)), flush=True)
+                if args.json:
+                    say_json(transition, flush=True)
+                else:
+                    say(printable(_line(transition)), flush=True)
     if not count and not args.json:
         steps = engine.runs[run].steps_seen if run in engine.runs else 0
-        print(f"nothing found in {steps} steps with timing" + _common.too_few(steps))
-
-
-def _json(transition: Transition) -> str:
-    return orjson.dumps(asdict(transition)).decode()
+        say(f"nothing found in {steps} steps with timing" + _common.too_few(steps))
 
 
 def _line(t: Transition) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 from verlwatch import report
 from verlwatch.commands import _common
+from verlwatch.commands._output import say
 from verlwatch.core.engine import Engine
 
 EPILOG = """examples:
@@ -28,8 +30,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of steps; give 1 or more")
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is not a number of steps; give 1 to 999999999")
     return int(text)
 
 
@@ -39,4 +41,4 @@ def run(args: argparse.Namespace) -> None:
     engine = Engine(_common.settings(args))
     with _common.bar() as progress:
         history = report.read(args.logs, _common.run_name(args), engine, progress)
-    print(report.render(history, args.last), end="")
+    say(report.render(history, args.last), end="")

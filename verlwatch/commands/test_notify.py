@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 
 from verlwatch import config as configuration
+from verlwatch.commands._output import say, say_json
 from verlwatch.config import Config
 from verlwatch.fields import ReceiverConfig, SecretError
 
@@ -66,7 +67,7 @@ async def _tell(receiver: ReceiverConfig, *, dry_run: bool) -> int:
     message, key = sample_message(), "sample-1"
     if dry_run:
         payload = notifier_type(receiver).render(message, key)
-        print(orjson.dumps(payload, option=orjson.OPT_INDENT_2).decode())
+        say_json(payload, orjson.OPT_INDENT_2)
         return 0
     try:
         async with open_session() as session:
@@ -75,5 +76,5 @@ async def _tell(receiver: ReceiverConfig, *, dry_run: bool) -> int:
     except (DeliveryError, SecretError) as error:
         print(f"{receiver.name}: not delivered: {error}", file=sys.stderr)
         return 1
-    print(f"{receiver.name}: delivered")
+    say(f"{receiver.name}: delivered")
     return 0

@@ -7,8 +7,6 @@ nothing to guess.  Not YAML's usual reading, so ``load`` is not a general loader
 
 from __future__ import annotations
 
-import os
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 import yaml
 
 from verlwatch.config._problems import ConfigError, KeyPath, Place, Problem, problem
+from verlwatch.fields import read_regular
 from verlwatch.shell.printable import shortened
 
 SIZE_LIMIT = 1 << 20
@@ -61,11 +60,7 @@ def _fatal(place: Place, text: str) -> ConfigError:
 def _bytes(path: Path) -> bytes:
     place = Place(str(path))
     try:
-        # Without O_NONBLOCK a FIFO would wait for ever for someone who writes.
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise _fatal(place, "is no regular file; give the path of a YAML file")
-            data = stream.read(SIZE_LIMIT + 1)
+        data = read_regular(path, SIZE_LIMIT)
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
         raise _fatal(place, f"{reason}; give a readable YAML file") from None

@@ -63,7 +63,7 @@ def parse_listen(value: object) -> Address | None:
     host, colon, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
     bracketed = host.startswith("[") and host.endswith("]")
     host = host[1:-1] if bracketed else host
-    if not (colon and host and host.isprintable() and " " not in host and port.isascii() and port.isdigit()):
+    if not (colon and fields.is_host(host) and port.isascii() and port.isdigit()):
         raise ValueError("must be HOST:PORT or off; write for example 127.0.0.1:9878")
     if (":" in host) != bracketed:
         raise ValueError("an IPv6 address stands in brackets; write for example [::1]:9878")
@@ -81,7 +81,7 @@ def parse_run_name(text: str) -> str:
 
 def parse_host(text: str) -> str:
     """``text`` if it can be the host of a Host header."""
-    if not text or not text.isprintable() or set(text) & set(" /@"):
+    if set(text) & set("/?#@") or not fields.host_of(text):
         raise ValueError("must be a host name or address without scheme and path; write for example watch.example.org")
     return text
 

@@ -11,12 +11,11 @@ import base64
 import binascii
 import hmac
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
 import orjson
 from aiohttp import hdrs, web
 
-from verlwatch.fields import Secret
+from verlwatch.fields import Secret, host_of
 
 OPEN_PATHS = frozenset({"/healthz", "/-/healthy", "/readyz", "/-/ready"})
 """Answered without the token: probes have none."""
@@ -38,7 +37,7 @@ class Guard:
 
     def __init__(self, hosts: Iterable[str], token: Secret | None) -> None:
         """``hosts`` are names (without port) besides the loopback ones and the address the client connected to."""
-        self._hosts = _LOOPBACK_NAMES | {name for host in hosts if (name := _name(host))}
+        self._hosts = _LOOPBACK_NAMES | {name for host in hosts if (name := host_of(host))}
         self._token = token
 
     def refusal(self, request: web.BaseRequest) -> web.Response | None:
@@ -64,7 +63,7 @@ class Guard:
         values = request.headers.getall(hdrs.HOST, [])
         if len(values) != 1:
             return False
-        name = _name(values[0])
+        name = host_of(values[0])
         return name in self._hosts or (name != "" and name == _own_address(request))
 
 
@@ -77,15 +76,6 @@ def protect(response: web.StreamResponse) -> None:
     """Put on an answer what protects it, and take off what tells which software this is."""
     response.headers.update(_HEADERS)
     response.headers.popall(hdrs.SERVER, None)
-
-
-def _name(host: str) -> str:
-    """The name or address in ``name``, ``name:port``, ``[v6]:port`` or ``v6``, in one spelling; empty if malformed."""
-    bare = host.count(":") > 1 and not host.startswith("[")
-    try:
-        return (urlsplit(f"//[{host}]" if bare else f"//{host}").hostname or "").rstrip(".")
-    except ValueError:
-        return ""
 
 
 def _own_address(request: web.BaseRequest) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verlwatch.shell.notifiers._base import DeliveryError, Notifier, PermanentError, TransientError
-from verlwatch.shell.notifiers._http import open_session
+from verlwatch.shell.notifiers._http import fetch, open_session
 from verlwatch.shell.notifiers._sample import sample_message
 from verlwatch.shell.notifiers._text import message_text
 from verlwatch.shell.notifiers.slack import SlackNotifier
@@ -28,6 +28,7 @@ __all__ = [
     "PermanentError",
     "TransientError",
     "build",
+    "fetch",
     "message_text",
     "notifier_type",
     "open_session",

@@ -1,4 +1,4 @@
-"""Outgoing HTTP, the same for every notifier: no redirects, TLS verified, bounded time, errors without secrets.
+"""Outgoing HTTP, the same for all: no redirects, TLS verified, bounded time and size, errors without secrets.
 
 aiohttp is imported where it is used: commands that only read a configuration start three times faster without it.
 """
@@ -31,12 +31,15 @@ def open_session() -> aiohttp.ClientSession:
     """The one session that all notifiers share; to be closed (``async with``) by whoever opens it."""
     import aiohttp  # noqa: PLC0415 - see the module's docstring
 
+    from verlwatch.shell.notifiers._answer import Answer  # noqa: PLC0415 - the same
+
     trace = aiohttp.TraceConfig()
     trace.on_request_redirect.append(_refuse_redirect)
     return aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S),
         cookie_jar=aiohttp.DummyCookieJar(),
         trace_configs=[trace],
+        response_class=Answer,
     )
 
 
@@ -51,13 +54,22 @@ async def _refuse_redirect(_session: Any, _context: Any, redirect: aiohttp.Trace
 
 @contextmanager
 def network_errors() -> Iterator[None]:
-    """Makes a TransientError, in words without the URL, of whatever goes wrong on the way to the receiver."""
+    """Makes a TransientError, in words without the URL, of whatever goes wrong on the way there and back."""
     import aiohttp  # noqa: PLC0415 - see the module's docstring
 
     try:
         yield
-    except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
+    except (aiohttp.ClientError, OSError, ValueError) as error:  # TimeoutError is an OSError, UnicodeError a ValueError
         raise TransientError(_describe(error)) from None
+
+
+async def fetch(session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], limit: int) -> tuple[int, bytes]:
+    """Status and body, ``limit`` bytes at most, of a GET by no proxy; raises TransientError."""
+    from verlwatch.shell.notifiers._answer import body  # noqa: PLC0415 - see the module's docstring
+
+    with network_errors():
+        async with session.get(url, headers=headers, allow_redirects=False) as answer:
+            return answer.status, await body(answer, limit)
 
 
 def _describe(error: Exception) -> str:
@@ -77,7 +89,17 @@ def _describe(error: Exception) -> str:
         case TimeoutError():
             return f"no answer within {TIMEOUT_S:g} s"
         case aiohttp.ServerDisconnectedError():
-            return "the receiver closed the connection without an answer"
+            return "the connection was closed without an answer"
+        case aiohttp.ClientPayloadError():
+            return "the answer ended too early or is too long"
+        case UnicodeDecodeError():
+            return "the answer is no text"
+        case aiohttp.InvalidURL() | UnicodeError():
+            return "the URL, or that of the proxy, has a host that can be neither a name nor an address; correct it"
+        case aiohttp.ClientOSError():
+            return f"the connection broke: {error.strerror or type(error).__name__}"
+        case aiohttp.ClientResponseError():
+            return "the answer is no HTTP; is this the right port, and https where it must be?"
     return f"the request failed: {type(error).__name__}"
 
 

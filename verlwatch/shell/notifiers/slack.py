@@ -95,8 +95,8 @@ class SlackNotifier:
 
         url = self._url.reveal()
         client = AsyncWebhookClient(url, session=self._session, logger=_silent_logger(), retry_handlers=[])
-        client.proxy = _http.proxy_for(url, self._proxy)  # left to itself it takes HTTPS_PROXY and ignores NO_PROXY
         with _http.network_errors():
+            client.proxy = _http.proxy_for(url, self._proxy)  # left to itself it takes HTTPS_PROXY and ignores NO_PROXY
             answer = await client.send_dict(payload)
         _judge(answer.status_code, answer.body.strip(), _http.retry_after(answer.headers, time.time()))
 
