@@ -54,7 +54,6 @@ EVERY_PROBLEM = """\
 or listen on 127.0.0.1:9878
 9:1: http: occurs twice (first in line 8); keep one
 10:12: state_dir: must be a text
-12:5: receivers[0].webhook_url_file: is required; add it
 12:12: receivers[0].name: must consist of a-z, 0-9, _ and - (at most 64); write for example team-slack
 12:31: receivers[0].webhook_url: is a secret and must not stand here; write it into a file (mode 0600) and give \
 webhook_url_file: PATH
@@ -81,6 +80,29 @@ webhook_url_file: PATH
 
 def test_everything_wrong_is_told_at_once_with_place_and_remedy(complains: Complains) -> None:
     assert complains(EVERYTHING_WRONG) == EVERY_PROBLEM.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("runs: [{logs: ['']}]", "1:16: runs[0].logs[0]: must be the path of a file; it is empty or holds a NUL"),
+        ("runs: [{logs: [[a]]}]", "1:16: runs[0].logs[0]: must be a text"),
+        ("runs: [{log: [a]}]", "1:9: runs[0].log: unknown key; did you mean logs?"),
+        ("receivers: [{nmae: x, type: slack, webhook_url_file: /f}]", "1:14: receivers[0].nmae: unknown key; did you"),
+        ("receivers: [{name: x, type: slack, webhook_url: u}]", "1:36: receivers[0].webhook_url: is a secret and must"),
+        ("runs: [{logs: [a], name: [x]}, {logs: [b], name: y}]", "1:26: runs[0].name: must be a text"),
+    ],
+)
+def test_what_only_follows_from_another_problem_is_not_told(text: str, problem: str, complains: Complains) -> None:
+    (told,) = complains(text)
+    assert told.startswith(problem)
+
+
+def test_entries_that_are_empty_are_no_repetition(complains: Complains) -> None:
+    assert [line.partition(": must be the path of")[0] for line in complains("runs: [{logs: ['']}, {logs: ['']}]")] == [
+        "1:16: runs[0].logs[0]",
+        "1:30: runs[1].logs[0]",
+    ]
 
 
 def test_no_problem_repeats_what_could_be_a_secret(complains: Complains) -> None:

@@ -85,11 +85,13 @@ def _repeated(value: Any) -> Iterator[tuple[KeyPath, str]]:
         seen: dict[str, str] = {}
         for index, entry in _entries(value, section):
             name = entry.get("name") or next((run_name(log) for _, log in _logs(entry)), "")
-            first = seen.setdefault(str(name), f"{section}[{index}]")
+            if not isinstance(name, str):
+                continue
+            first = seen.setdefault(name, f"{section}[{index}]")
             if name and first != f"{section}[{index}]":
                 yield (
                     (section, index, "name"),
-                    f"{shortened(str(name))} is already the name of {first}; give each its own",
+                    f"{shortened(name)} is already the name of {first}; give each its own",
                 )
     logs: dict[str, int] = {}
     for index, entry in _entries(value, "runs"):
@@ -108,4 +110,4 @@ def _entries(value: Any, section: str) -> Iterator[tuple[int, Mapping[str, Any]]
 def _logs(run: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
     logs = run.get("logs")
     if isinstance(logs, list | tuple):
-        yield from ((index, log) for index, log in enumerate(logs) if isinstance(log, str))
+        yield from ((index, log) for index, log in enumerate(logs) if log and isinstance(log, str))

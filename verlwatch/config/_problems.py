@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -80,12 +80,18 @@ def meant(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     return close[0] if close else None
 
 
+def meant_key(key: str, known: Iterable[str]) -> str | None:
+    """The field that a key was probably meant for: the one that names a file for a secret, else the closest."""
+    fields = list(known)
+    return f"{key}_file" if f"{key}_file" in fields else meant(key, fields)
+
+
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """What to say of a key that no field has."""
     fields = list(known)
-    if f"{key}_file" in fields:
-        return f"is a secret and must not stand here; write it into a file (mode 0600) and give {key}_file: PATH"
-    close = meant(key, fields)
+    close = meant_key(key, fields)
+    if close == f"{key}_file":
+        return f"is a secret and must not stand here; write it into a file (mode 0600) and give {close}: PATH"
     advice = f"did you mean {close}?" if close else f"known here: {', '.join(fields)}" if fields else "remove it"
     return f"unknown key; {advice}"
 
@@ -95,8 +101,11 @@ def from_validation(
 ) -> list[Problem]:
     """All findings of pydantic; ``keys_at`` tells the keys that the mapping at a path may have."""
     found = []
-    for details in error.errors(include_url=False):
-        path = _without_tag(details["loc"])
+    every = [(_without_tag(details["loc"]), details) for details in error.errors(include_url=False)]
+    for at, details in every:
+        if _follows(at, details, every, keys_at):
+            continue
+        path = at
         unknown = details["type"] == "extra_forbidden"
         if unknown:
             text = unknown_key(str(path[-1]), keys_at(path[:-1]))
@@ -106,6 +115,24 @@ def from_validation(
             text = _text(details)
         found.append(problem(locate(path, key=unknown), path, text))
     return found
+
+
+def _follows(
+    path: KeyPath,
+    details: ErrorDetails,
+    every: Sequence[tuple[KeyPath, ErrorDetails]],
+    keys_at: Callable[[KeyPath], Iterable[str]],
+) -> bool:
+    """Whether a finding only follows from another one.
+
+    A list whose entries are all wrong counts as too short, and a required key as missing where it is misspelt.
+    """
+    if details["type"] == "too_short":
+        return any(len(other) > len(path) and other[: len(path)] == path for other, _ in every)
+    if details["type"] != "missing":
+        return False
+    beside = (str(other[-1]) for other, one in every if one["type"] == "extra_forbidden" and other[:-1] == path[:-1])
+    return any(meant_key(key, keys_at(path[:-1])) == path[-1] for key in beside)
 
 
 def _without_tag(loc: KeyPath) -> KeyPath:

@@ -1,8 +1,9 @@
 """The JSONL file logger: ``{"step": 12, "data": {"timing_s/gen": 41.2, ...}}``, the best source there is.
 
 Source: verl ``utils/tracking.py:FileLogger`` (since 0.6.0).  Up to 0.7.0 written by the standard library's json, with
-``NaN`` and ``Infinity`` as literals; since 0.7.1 by orjson, with null for both.  null is unknown and left out.  A cut
-line is no JSON and says nothing.
+``NaN`` and ``Infinity`` as literals; since 0.7.1 by orjson, with null for both.  null is unknown and left out.  A truth
+value counts 1 or 0, as in the console line, but is no step; a number that no float holds is infinite.  Of a key that
+occurs twice the last value counts, as usual in JSON.  A cut line is no JSON and says nothing.
 """
 
 from __future__ import annotations
@@ -25,10 +26,15 @@ def parse(line: Line) -> Numbers | None:
     if line.writer.pid or not line.text.startswith('{"step":'):
         return None
     match _decoded(line.text):
-        case {"step": int() | float() as step, "data": dict() as data} if 0 <= step < _STEPS and step == step // 1:
+        case {"step": int() | float() as step, "data": dict() as data} if _is_step(step):
             values = {key: float(value) for key, value in data.items() if isinstance(value, (int, float))}
             return Numbers(int(step), values) if _is_text("".join(values)) else None
     return None
+
+
+def _is_step(step: float) -> bool:
+    """Whether it is a whole number in range; Python takes True for 1."""
+    return not isinstance(step, bool) and 0 <= step < _STEPS and step == step // 1
 
 
 def _is_text(keys: str) -> bool:
@@ -44,9 +50,8 @@ def _decoded(text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        if "NaN" not in text and "Infinity" not in text:
-            return None
+        pass  # NaN, Infinity, a number beyond 1.8e308, or no JSON
     try:
-        return json.loads(text)
+        return json.loads(text, parse_int=float)  # an int has no limit, and its digits have one
     except (ValueError, RecursionError):
         return None
