@@ -150,8 +150,8 @@ class StoreStatus:
 class Status:
     """Everything at ``now``.
 
-    ``not_ready`` names everything that is not ready, each with its reason: sources, the store, a refused
-    configuration, receivers that do not take messages.  ``incidents`` are the open ones and the last few closed,
+    ``not_ready`` names everything that is not ready, each as ``<what>: <reason>``: sources, the store, a refused
+    configuration, receivers that do not take messages.  Who has no token where one is needed is told no reasons.  ``incidents`` are the open ones and the last few closed,
     newest first.  ``incident_counts`` count since ``started_at``.
     """
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
 
+from tests.shell.http.fake import FakeSource, status
 from verlwatch.fields import Secret
+from verlwatch.status import SourceStatus
 
 if TYPE_CHECKING:
     from tests.shell.http.conftest import Get, Serve
@@ -171,6 +174,27 @@ async def test_the_token_opens_as_bearer_or_as_a_browsers_password(
 async def test_probes_need_no_token(path: str, locked: Server, client: aiohttp.ClientSession) -> None:
     async with client.get(locked.url.rstrip("/") + path) as response:
         assert response.status in {200, 503}
+
+
+async def test_without_the_token_what_is_not_ready_is_named_without_paths_hosts_and_errors(
+    locked: Server, client: aiohttp.ClientSession, source: FakeSource
+) -> None:
+    blind = [SourceStatus(source=f"/home/ada/{n}.log", run="qwen", state="gone", readable=n > 1) for n in range(3)]
+    reasons = [
+        *("source /home/ada/0.log: permission denied", "source /home/ada/1: x.log: gone"),
+        *("store: /home/ada/state: disk full", "config: /etc/ada.yaml:1:1: bad", "receiver ops: hooks.example: no"),
+        *("run qwen: gen is no longer judged: 'ada'", "run qwen: ref is no longer judged: 'ada'"),
+    ]
+    source.now = replace(status(), ready=False, not_ready=tuple(reasons), sources=tuple(blind))
+    url = locked.url.rstrip("/") + "/readyz"
+    async with client.get(url) as response:
+        assert response.status == 503
+        assert await response.json() == {
+            "ready": False,
+            "not_ready": ["run qwen: 2 of 3 logs cannot be read", "store", "config", "receiver ops", "run qwen"],
+        }
+    async with client.get(url, headers={"Authorization": f"Bearer {TOKEN}"}) as response:
+        assert (await response.json())["not_ready"] == reasons
 
 
 async def test_the_token_does_not_open_for_a_rebound_name(locked: Server, client: aiohttp.ClientSession) -> None:

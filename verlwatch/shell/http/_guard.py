@@ -2,7 +2,7 @@
 
 A page the user visits must not be able to read this server through the user's browser: requests whose ``Host`` is not
 one of ours are refused (DNS rebinding), and nothing but GET and HEAD is served.  Where a token is configured
-everything but the two health questions needs it.
+everything needs it but the two health questions, which are answered in short without.
 """
 
 from __future__ import annotations
@@ -52,12 +52,16 @@ class Guard:
             return response
         if (request.content_length or 0) > BODY_LIMIT:
             return failure(413, f"a request body may have {BODY_LIMIT} bytes at most")
-        if self._token is None or request.path in OPEN_PATHS or _knows(request, self._token):
+        if request.path in OPEN_PATHS or self.knows(request):
             return None
         response = failure(401, "the token is missing or wrong; send it as Authorization: Bearer <token>")
         # A browser cannot send a bearer token by itself: it may give the token as the password, with any user name.
         response.headers[hdrs.WWW_AUTHENTICATE] = 'Basic realm="verlwatch", charset="UTF-8"'
         return response
+
+    def knows(self, request: web.BaseRequest) -> bool:
+        """Whether the request carries the token, where one is needed."""
+        return self._token is None or _knows(request, self._token)
 
     def _is_ours(self, request: web.BaseRequest) -> bool:
         values = request.headers.getall(hdrs.HOST, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from pathlib import Path
@@ -19,14 +20,33 @@ from verlwatch.status import Status
 _STYLE = Path(__file__).with_name("static") / "style.css"
 
 
-def routes(source: StatusSource, zone: tzinfo | None) -> Mapping[str, Callable[[], web.Response]]:
-    """The answer to each path; times on the page are shown in ``zone`` (None: the host's)."""
-    registry = metrics.registry(source)
-    style = _STYLE.read_bytes()
+def probes(source: StatusSource) -> Mapping[str, Callable[[], web.Response]]:
+    """The answers to who has no token where one is needed: whether all is well, and what is not, in short."""
 
     def alive() -> web.Response:
         stalled = source.stalled()
         return _json({"alive": stalled is None, "stalled": stalled}, 200 if stalled is None else 503)
+
+    def ready() -> web.Response:
+        status = source.status()
+        return _json({"ready": status.ready, "not_ready": _in_short(status)}, 200 if status.ready else 503)
+
+    return {"/healthz": alive, "/-/healthy": alive, "/readyz": ready, "/-/ready": ready}
+
+
+def _in_short(status: Status) -> list[str]:
+    """What is not ready without paths, hosts and texts of errors: logs by run and number, of the rest its name."""
+    blind = Counter(one.run for one in status.sources if not one.readable)
+    watched = Counter(one.run for one in status.sources)
+    logs = [f"run {run}: {count} of {watched[run]} logs cannot be read" for run, count in blind.items()]
+    rest = (reason.partition(": ")[0] for reason in status.not_ready if not reason.startswith("source "))
+    return [*logs, *dict.fromkeys(rest)]
+
+
+def routes(source: StatusSource, zone: tzinfo | None) -> Mapping[str, Callable[[], web.Response]]:
+    """The answer to each path, in full; times on the page are shown in ``zone`` (None: the host's)."""
+    registry = metrics.registry(source)
+    style = _STYLE.read_bytes()
 
     def ready() -> web.Response:
         status = source.status()
@@ -39,8 +59,7 @@ def routes(source: StatusSource, zone: tzinfo | None) -> Mapping[str, Callable[[
         return web.Response(text=page.render(source.status(), zone, source.stalled()), content_type="text/html")
 
     return {
-        "/healthz": alive,
-        "/-/healthy": alive,
+        **probes(source),
         "/readyz": ready,
         "/-/ready": ready,
         "/api/v1/status": lambda: _json(source.status()),

@@ -13,7 +13,7 @@ import structlog
 from aiohttp import web
 
 from verlwatch.shell.http._guard import Guard, failure, protect
-from verlwatch.shell.http.api import routes
+from verlwatch.shell.http.api import probes, routes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -93,12 +93,13 @@ async def start(
 def _answering(
     guard: Guard, source: StatusSource, zone: tzinfo | None
 ) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
-    answers = routes(source, zone)
+    in_full, in_short = routes(source, zone), probes(source)
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         try:
             if (refused := guard.refusal(request)) is not None:
                 return refused
+            answers = in_full if guard.knows(request) else in_short
             if (found := answers.get(request.path)) is not None:
                 return found()
         except Exception:
