@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,15 @@ def test_the_length_of_a_table_is_a_plain_number(last: str, capsys: pytest.Captu
     said = capsys.readouterr().err
     assert "is not a number of steps; give 1 to 999999999" in said
     assert len(said) < 1000
+
+
+@pytest.mark.parametrize(
+    ("log", "name"),
+    [("/a/train.log", "train"), ("/a/train.log.gz", "train"), ("/a/run[1].b.log", "run[1].b"), ("a.gz.log", "a.gz")],
+)
+def test_a_run_of_a_finished_log_is_called_after_the_file(log: str, name: str) -> None:
+    assert _common.run_name(Namespace(logs=[Path(log)], run=None)) == name
+    assert _common.run_name(Namespace(logs=[Path(log)], run="mine")) == "mine"
 
 
 def test_a_report_of_a_log_without_steps_says_what_to_switch_on(

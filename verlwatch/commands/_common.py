@@ -64,9 +64,9 @@ def settings(args: argparse.Namespace) -> Settings:
 
 
 def run_name(args: argparse.Namespace) -> str:
-    """The run's name as given, else the first file's name without its endings."""
+    """The run's name as given, else the first file's name without its ending, and without .gz."""
     first: Path = args.logs[0]
-    return encodable(args.run or first.name.split(".gz")[0].rsplit(".", 1)[0] or first.name)
+    return encodable(args.run or (Path(first.stem) if first.suffix == ".gz" else first).stem)
 
 
 def too_few(steps: int) -> str:

@@ -13,7 +13,7 @@ from verlwatch.config._load import find, load
 from verlwatch.config._overrides import OVERRIDES, apply, flag, variable
 from verlwatch.config._problems import ConfigError, Problem
 from verlwatch.config._reload import Delta, Reload, changes, in_force
-from verlwatch.config._settings import settings, state_dir, watched
+from verlwatch.config._settings import secret_paths, settings, state_dir, watched
 from verlwatch.config.models import Address, Config, Run
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "in_force",
     "json_schema",
     "load",
+    "secret_paths",
     "settings",
     "state_dir",
     "variable",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from verlwatch.config._load import parse
 from verlwatch.config._overrides import OVERRIDES, apply, variable
 from verlwatch.config._problems import ConfigError, KeyPath, Place, Problem, Severity, meant, problem
-from verlwatch.config._settings import NOTHING_TO_WATCH, state_dir
+from verlwatch.config._settings import NOTHING_TO_WATCH, secret_paths, state_dir
 from verlwatch.config._yaml import read
 from verlwatch.fields import CREDENTIAL, SecretError, parse_url, read_secret
 from verlwatch.shell.state_dir import network_file_system
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from verlwatch.config.models import Config
-    from verlwatch.fields import Model
 
     Finding = tuple[KeyPath, str, Severity]
 
@@ -44,12 +43,8 @@ def check(path: Path, env: Mapping[str, str] = os.environ) -> list[Problem]:
 
 
 def _secrets(config: Config, env: Mapping[str, str]) -> Iterator[Finding]:
-    holders: list[tuple[KeyPath, Model]] = [(("http",), config.http)]
-    holders += [(("receivers", index), receiver) for index, receiver in enumerate(config.receivers)]
-    for path, holder in holders:
-        for key, value in holder:
-            if key.endswith("_file") and value:
-                yield from (((*path, key), text, severity) for text, severity in _secret(key, value, env))
+    for at, path in secret_paths(config):
+        yield from ((at, text, severity) for text, severity in _secret(str(at[-1]), path, env))
 
 
 def _secret(key: str, path: str, env: Mapping[str, str]) -> Iterator[tuple[str, Severity]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from verlwatch.config._load import xdg
-from verlwatch.config._problems import ConfigError, Place, problem
+from verlwatch.config._problems import ConfigError, KeyPath, Place, problem
 from verlwatch.config.models import Config
 from verlwatch.core.types import Settings
+from verlwatch.fields import Model
 
 NOTHING_TO_WATCH = "there is nothing to watch: name a run here, or give --log LOG"
 
@@ -31,6 +32,14 @@ def settings(config: Config) -> Settings:
         line_limit=config.reading.line_limit,
         link=(config.external_url or "").rstrip("/"),
     )
+
+
+def secret_paths(config: Config) -> Iterator[tuple[KeyPath, str]]:
+    """Where each secret is named, and by which SecretPath."""
+    holders: list[tuple[KeyPath, Model]] = [(("http",), config.http)]
+    holders += [(("receivers", index), receiver) for index, receiver in enumerate(config.receivers)]
+    for path, holder in holders:
+        yield from (((*path, key), value) for key, value in holder if key.endswith("_file") and value)
 
 
 def state_dir(config: Config, env: Mapping[str, str] = os.environ) -> Path:
