@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 
 import aiohttp
@@ -31,7 +31,7 @@ from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.judge import Judge
 from verlwatch.shell.notifiers import Notifier, build, open_session
 from verlwatch.shell.overview import Overview
-from verlwatch.shell.store import StateDirError, Store, StoreUnavailable
+from verlwatch.shell.store import StateDirError, Store, StoreDamaged, StoreUnavailable
 from verlwatch.shell.tail import Tail
 from verlwatch.status import ConfigStatus
 
@@ -49,6 +49,10 @@ log = structlog.get_logger(__name__)
 
 class StartError(Exception):
     """The watcher cannot start; the text says why and what to do."""
+
+
+class StateLost(Exception):  # noqa: N818 - names the situation
+    """The watcher cannot go on with its state; the text says why, and that a restart mends it."""
 
 
 class App:
@@ -70,6 +74,7 @@ class App:
 
         Raises:
             StartError: it cannot start.
+            StateLost: the database is damaged, or no longer its own; the next start knows what to do.
         """
         try:
             self._set_up_log(self.config)
@@ -80,16 +85,23 @@ class App:
             async with open_session() as session:
                 await self._build(session)
                 await self._serve(session)
+        except (StoreUnavailable, StoreDamaged) as error:
+            raise StartError(str(error)) from error
+        except ExceptionGroup as group:
+            lost = group.subgroup((StoreDamaged, StateDirError))
+            if lost is None:
+                raise
+            raise StateLost(str(lost.exceptions[0])) from group
         finally:
             await self._store.close()
         log.info("stopped")
 
     async def _build(self, session: aiohttp.ClientSession) -> None:
         config, clock = self.config, self._clock
-        if self._store.set_aside is not None:
-            log.warning("the database was damaged and a new one begun", set_aside=str(self._store.set_aside))
         engine = self._engine = Engine(configuration.settings(config))
         engine.restore(await self._store.load(RECALL, prefix="timing"))
+        for notice in self._store.notices:
+            log.warning("database", notice=notice)
         inbox = Inbox()
         self._tail = Tail(
             _patterns(config),
@@ -129,7 +141,7 @@ class App:
                 tailing = tasks.create_task(self._tail.run())
                 self._start_delivery(tasks)
                 reloading = tasks.create_task(self._reloads(tasks, session))
-                beside = [tasks.create_task(loop) for loop in (self._refresh(), self._tidy(), self._watchdog())]
+                beside = [tasks.create_task(loop) for loop in self._beside()]
                 self._on_signals()
                 systemd.notify("READY=1", f"STATUS=watching {len(self.config.runs)} runs")
                 if not self.config.receivers:
@@ -185,8 +197,23 @@ class App:
         self._overview.committed(outcome)
         if outcome.notifications:
             self._deliver.notify()
+        if self._store.size() > self.config.storage.max_size and not self._store.cramped:
+            self._tidy_wanted.set()
 
     # ------------------------------------------------------------------------------------------------ beside the flow
+    def _beside(self) -> tuple[Coroutine[None, None, None], ...]:
+        return self._refresh(), self._keep_place(), self._tidy(), self._watchdog()
+
+    async def _keep_place(self) -> None:
+        """Notices within seconds that the state directory was deleted."""
+        while True:
+            await asyncio.sleep(REFRESH_S)
+            gone = self._store.gone
+            if await self._store.keep_place():
+                log.warning("the state directory was deleted and has been put back", file=str(self._store.path))
+            elif self._store.gone not in {None, gone}:
+                log.error("the state directory is gone", error=self._store.gone)
+
     async def _refresh(self) -> None:
         while True:
             await asyncio.sleep(REFRESH_S)
@@ -272,9 +299,4 @@ def _notifiers(config: Config, session: aiohttp.ClientSession) -> dict[str, Noti
 
 def _secrets(config: Config) -> list[Secret]:
     """Every secret that must not appear in the log."""
-    return [read_secret(path) for path in _secret_paths(config)]
-
-
-def _secret_paths(config: Config) -> Iterator[str]:
-    for holder in (config.http, *config.receivers):
-        yield from (value for key, value in holder if key.endswith("_file") and value)
+    return [read_secret(path) for _, path in configuration.secret_paths(config)]

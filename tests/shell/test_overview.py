@@ -31,7 +31,7 @@ class World:
     def __post_init__(self) -> None:
         judge = SimpleNamespace(engine=self.engine, positions=self.positions, store_error=None, turned_at=START)
         tail = SimpleNamespace(sources=lambda: self.views, notices=())
-        store = SimpleNamespace(size=lambda: 0)
+        store = SimpleNamespace(size=lambda: 0, gone=None, notices=())
         self.overview = Overview(
             cast("Any", judge), cast("Any", tail), cast("Any", store), ConfigStatus(), lambda: self.now
         )

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import math
 import os
 import sqlite3
 import subprocess
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.fakes.outbox import notification, outcome
 from verlwatch.core.types import Cursor, Outcome, State, StepRow, Transition
+from verlwatch.shell._database import LAST_STEPS
+from verlwatch.shell._migrations import schema
 from verlwatch.shell._rows import pack, unpack
 from verlwatch.shell.notifiers import sample_message
 from verlwatch.shell.store import LONGEST_DELAY_S, StateDirInUse, Store, StoreDamaged, StoreUnavailable
@@ -205,18 +210,66 @@ async def test_prune_forgets_what_is_old_and_keeps_what_is_pending(store: Store)
     assert (stats.pending, stats.done) == (1, 0)
 
 
-async def test_prune_keeps_the_newest_steps_within_the_size_and_gives_the_space_back(tmp_path: Path) -> None:
+CAP = 16 << 20
+WIDE = {f"key/{n}": n * 1.1 for n in range(100)}
+
+
+async def commit_wide(store: Store, first: int, last: int, run: str = "r") -> None:
+    await store.commit(Outcome((), tuple(row(n, WIDE, run=run, at=float(n)) for n in range(first, last))), 1.0)
+
+
+async def test_over_the_size_the_oldest_steps_go_until_the_disk_has_its_space_back(store: Store) -> None:
+    for first in range(0, 16000, 1000):
+        await commit_wide(store, first, first + 1000)
+    assert store.size() > 2 * CAP
+    await store.prune(0.0, 1e9, CAP)
+    left = [each.step for each in await store.steps("r", last=16000)]
+    assert left == list(range(16000 - len(left), 16000))
+    assert CAP // 2 < store.size() <= CAP, "no more than needed went"
+    assert store.size() == sum(store.path.with_name(name).stat().st_size for name in ("state.db", "state.db-wal"))
+    await commit_wide(store, 16000, 16100)
+    await store.prune(0.0, 1e9, CAP)
+    assert len(await store.steps("r", last=16000)) == len(left) + 100, "below the size nothing goes"
+
+
+async def test_each_slice_of_pruning_is_short_however_much_there_is_to_do(store: Store) -> None:
+    for first in range(0, 8000, 1000):
+        await commit_wide(store, first, first + 1000)
+    slices = [8000]
+    while await store._call(store._database.shrink, CAP // 16):
+        slices.append(await store._call(store._database._one, "SELECT count(*) FROM step"))
+    assert max(before - after for before, after in pairwise(slices)) <= 200
+    assert len(slices) > 20
+
+
+async def test_whatever_the_size_nothing_goes_that_is_still_needed(store: Store) -> None:
+    await commit_wide(store, 0, 500)
+    await commit_wide(store, 0, 40, run="s")
+    state = State("run", "r", 1, {"x": "y" * (2 << 20)})
+    await store.commit(Outcome((CURSOR,), (), (state,), (), (notification("k"),)), 1.0)
+    await store.prune(0.0, 1e9, 1 << 20)
+    snapshot = await store.load()
+    assert (snapshot.cursors, snapshot.states, await due_keys(store)) == ((CURSOR,), (state,), ["k"])
+    assert [each.step for each in snapshot.steps if each.run == "r"] == list(range(500 - LAST_STEPS, 500))
+    assert [each.step for each in snapshot.steps if each.run == "s"] == list(range(40 - LAST_STEPS, 40))
+    (notice,) = store.notices
+    assert "is larger than storage.max_size (2 MiB) and what is left in it is still needed" in notice
+    await store.commit(Outcome((), (), (replace(state, data=None),)), 2.0)
+    await store.prune(0.0, 1e9, 1 << 20)
+    assert (store.cramped, store.notices) == (False, ())
+
+
+async def test_a_database_that_could_not_give_space_back_is_rewritten_once(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "state.db")
+    connection.executescript(f"{schema()}; PRAGMA user_version = 1;")
+    connection.close()
     store = await Store.open(tmp_path)
-    values = {f"key/{n}": n * 1.1 for n in range(100)}
-    for first in range(0, 4000, 1000):
-        await store.commit(Outcome((), tuple(row(n, values, at=float(n)) for n in range(first, first + 1000))), 1.0)
-    assert store.size() > 16 << 20
-    await store.prune(0.0, 1e9, 3 << 20)
-    left = [each.step for each in await store.steps("r", last=4000)]
-    assert left == list(range(4000 - len(left), 4000))
-    assert 400 < len(left) < 1000
+    await commit_wide(store, 0, 3000)
+    full = store.size()
+    await store.prune(1e9, 1.0, 1 << 30)
+    assert await store._call(store._database._one, "PRAGMA auto_vacuum") == 2
     await store.close()
-    assert store.size() < 3 << 20
+    assert store.size() < full / 10
 
 
 # ---------------------------------------------------------------------------------------------------- trouble
@@ -334,3 +387,14 @@ async def test_only_the_owner_can_read_the_files(store: Store) -> None:
 async def test_a_programming_error_is_not_taken_for_a_full_disk(store: Store) -> None:
     with pytest.raises(sqlite3.OperationalError, match="syntax error"):
         await store._call(store._database._one, "SELEKT 1")
+
+
+async def test_a_start_waits_out_those_who_only_look(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path)
+    await store.close()
+    looking = os.open(tmp_path / "lock", os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    starting = asyncio.ensure_future(Store.open(tmp_path))
+    await asyncio.sleep(0.1)
+    os.close(looking)
+    await (await starting).close()

@@ -69,11 +69,14 @@ def _reader(path: Path | None, flags: dict[str, object]) -> Callable[[], Config]
 
 def _serve(config: Config, path: Path | None, read: Callable[[], Config]) -> int:
     # the daemon's parts are imported here: `verlwatch report` needs no HTTP server
-    from verlwatch.app import App, StartError  # noqa: PLC0415
+    from verlwatch.app import App, StartError, StateLost  # noqa: PLC0415
 
     try:
         asyncio.run(App(config, str(path) if path else None, read, port_chosen=not config.http.listen_is_default).run())
     except StartError as error:
         print(f"verlwatch cannot start: {error}", file=sys.stderr)
+        return 1
+    except StateLost as error:
+        print(f"verlwatch has stopped: {error}", file=sys.stderr)
         return 1
     return 0

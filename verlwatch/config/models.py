@@ -214,7 +214,7 @@ class Storage(Model):
     max_size: Annotated[Size, within(fields.parse_size, "16MiB", "1TiB")] = Field(
         default="256MiB",
         validate_default=True,
-        description="Largest size of the database; the oldest steps go first (16MiB to 1TiB).",
+        description="Largest size of the database with its write-ahead log; the oldest steps go first (16MiB to 1TiB).",
     )
 
 

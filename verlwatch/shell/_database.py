@@ -5,27 +5,49 @@ Every method leaves either all of what it does or nothing.
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from verlwatch.core.types import Cursor, Notification, Outcome, Snapshot, State, StepRow, Transition
 from verlwatch.shell import _rows
 from verlwatch.shell._rows import OutboxRow
 
+T = TypeVar("T")
+
 LONGEST_DELAY_S = 86_400.0
 """No row waits longer than this; a later due time was written by a clock that was wrong, and counts as due."""
 
-_PRUNE_BATCH = 500
-_VACUUM_PAGES = 2000
+LAST_STEPS = 32
+"""So many last steps of each run's latest attempt stay whatever the size: a second log may yet tell them again."""
+
+_PRUNE_BATCH = 200
+_PRUNE_BYTES = 2 << 20
+_VACUUM_PAGES = 1000
 _EXPIRED = (
     "DELETE FROM step WHERE rowid IN (SELECT rowid FROM step WHERE at < ? ORDER BY at LIMIT ?)",
     "DELETE FROM transition WHERE id IN (SELECT id FROM transition WHERE at < ? ORDER BY id LIMIT ?)",
     "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE finished_at < ? ORDER BY finished_at LIMIT ?)",
 )
-_OLDEST = "DELETE FROM step WHERE rowid IN (SELECT rowid FROM step ORDER BY at LIMIT ?)"
+_OLDEST = f"""
+    SELECT rowid, length(data) FROM step AS old
+    WHERE attempt < (SELECT max(attempt) FROM step WHERE run = old.run)
+    OR step <= (SELECT max(step) FROM step WHERE run = old.run AND attempt = old.attempt) - {LAST_STEPS}
+    ORDER BY at LIMIT {_PRUNE_BATCH}
+"""  # noqa: S608 - a number of our own
+_DUE = """
+    SELECT id, dedup_key, incident, receiver, reason, message, created_at, due_at, attempts FROM outbox AS row
+    WHERE receiver = :receiver AND status = 'pending' AND (due_at <= :now OR due_at > :now + :longest)
+    AND NOT EXISTS (
+        SELECT 1 FROM outbox AS older WHERE older.receiver = row.receiver AND older.incident = row.incident
+        AND older.status = 'pending' AND older.id < row.id)
+    ORDER BY id LIMIT :limit
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +62,32 @@ class OutboxStats:
 
 
 class Database:
-    """One open connection."""
+    """One open connection to the database at ``path``."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, left_out: Counter[str]) -> None:
+        self.left_out = left_out
+        """By table, how many rows could not be read."""
         self._sql = connection
+        self._path = path
 
     def close(self) -> None:
         """Checkpoints and closes."""
         self._sql.close()
+
+    def copy_to(self, path: Path) -> None:
+        """Writes all of it to a new file, also where its own file has been deleted under the open connection."""
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            self._sql.execute("VACUUM INTO ?", (str(path),))
+            os.fsync(descriptor)  # SQLite does not
+        finally:
+            os.close(descriptor)
+
+    def move_to(self, connection: sqlite3.Connection) -> None:
+        """Goes on with another connection."""
+        old, self._sql = self._sql, connection
+        old.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -94,7 +134,10 @@ class Database:
         )
         if added.rowcount:
             return
-        known = _rows.unpack(self._one("SELECT data FROM step WHERE run = ? AND attempt = ? AND step = ?", *key))
+        stored = self._one("SELECT data FROM step WHERE run = ? AND attempt = ? AND step = ?", *key)
+        known: dict[str, float] = {}
+        for old in self._readable("step", _rows.step_row, [("", *key, row.at, stored)]):
+            known.update(old.values)
         if row.values.keys() - known.keys():
             blob = _rows.pack_values({**row.values, **known})
             self._sql.execute("UPDATE step SET data = ? WHERE run = ? AND attempt = ? AND step = ?", (blob, *key))
@@ -134,7 +177,7 @@ class Database:
             steps += self.steps(run, number, steps_per_attempt, prefix)
         return Snapshot(
             tuple(Cursor(*row) for row in cursors),
-            tuple(State(kind, key, version, _rows.unpack(data)) for kind, key, version, data in states),
+            tuple(_rows.state(*row) for row in states),
             tuple(steps),
         )
 
@@ -148,19 +191,21 @@ class Database:
     # ------------------------------------------------------------------------------------------------ outbox
     def due(self, receiver: str, now: float, limit: int) -> list[OutboxRow]:
         """See `Store.due`."""
-        rows = self._sql.execute(
-            "SELECT id, dedup_key, incident, receiver, reason, message, created_at, due_at, attempts FROM outbox AS row"
-            " WHERE receiver = :receiver AND status = 'pending' AND (due_at <= :now OR due_at > :now + :longest)"
-            " AND NOT EXISTS ("
-            "  SELECT 1 FROM outbox AS older WHERE older.receiver = row.receiver AND older.incident = row.incident"
-            "  AND older.status = 'pending' AND older.id < row.id)"
-            " ORDER BY id LIMIT :limit",
-            {"receiver": receiver, "now": now, "longest": LONGEST_DELAY_S, "limit": limit},
-        )
-        return [
-            OutboxRow(number, key, incident, name, reason, _rows.message(message), created_at, due_at, attempts)
-            for number, key, incident, name, reason, message, created_at, due_at, attempts in rows
-        ]
+        wanted = {"receiver": receiver, "now": now, "longest": LONGEST_DELAY_S, "limit": limit}
+        while True:
+            rows = self._sql.execute(_DUE, wanted)
+            due: list[OutboxRow] = []
+            unreadable: list[int] = []
+            for row_id, key, incident, name, reason, blob, *times in rows.fetchall():
+                try:
+                    due.append(OutboxRow(row_id, key, incident, name, reason, _rows.message(blob), *times))
+                except _rows.UNREADABLE:
+                    unreadable.append(row_id)
+            if not unreadable:
+                return due
+            for row_id in unreadable:  # what waited for it is due now
+                self.finish(row_id, "dead", "its message in the database cannot be read", now)
+                self.left_out["outbox"] += 1
 
     def next_due(self, receiver: str) -> float | None:
         """See `Store.next_due`."""
@@ -234,27 +279,63 @@ class Database:
             "SELECT run, attempt, step, at, data FROM step WHERE run = ? AND attempt = ? ORDER BY step DESC LIMIT ?",
             (run, attempt, last),
         ).fetchall()
-        return [_rows.step_row(prefix, *row) for row in reversed(rows)]
+        return list(self._readable("step", _rows.step_row, ((prefix, *row) for row in reversed(rows))))
 
     def transitions(self, limit: int) -> list[tuple[float, Transition]]:
         """See `Store.transitions`."""
         rows = self._sql.execute("SELECT at, data FROM transition ORDER BY id DESC LIMIT ?", (limit,)).fetchall()
-        return [(at, _rows.transition(data)) for at, data in reversed(rows)]
+        return list(self._readable("transition", _rows.dated_transition, reversed(rows)))
 
-    def prune(self, before: float, max_bytes: int) -> bool:
-        """One bounded batch of what is older than ``before`` or over ``max_bytes``; whether there may be more."""
+    def _readable(self, table: str, read: Callable[..., T], rows: Iterable[tuple[Any, ...]]) -> Iterator[T]:
+        """What ``read`` makes of the rows; those that it cannot read are counted."""
+        for row in rows:
+            try:
+                yield read(*row)
+            except _rows.UNREADABLE:
+                self.left_out[table] += 1
+
+    # ------------------------------------------------------------------------------------------------ size
+    def forget(self, before: float) -> bool:
+        """One bounded slice of what is older than ``before``; whether there may be more."""
         with self._transaction():
             deleted = [self._sql.execute(statement, (before, _PRUNE_BATCH)).rowcount for statement in _EXPIRED]
-            if self._size() > max_bytes:
-                deleted.append(self._sql.execute(_OLDEST, (_PRUNE_BATCH,)).rowcount)
-        # A pragma without result rows frees one page a step, and `execute` steps once.
-        self._sql.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
+        if any(deleted):
+            self._give_back_free_pages()
         return any(deleted)
 
-    def _size(self) -> int:
-        """Bytes in use, free pages not counted."""
-        pages, free, size = (self._one(f"PRAGMA {name}") for name in ("page_count", "freelist_count", "page_size"))
-        return int((pages - free) * size)
+    def shrink(self, goal: int) -> bool:
+        """One bounded slice of the way to a file of ``goal`` bytes and an empty write-ahead log; whether to go on."""
+        size = self._bytes("page_count")
+        deleted = self._forget_oldest(min(size - self._bytes("freelist_count") - goal, _PRUNE_BYTES))
+        self._give_back_free_pages()
+        if goal < self._bytes("page_count") and (deleted or self._bytes("page_count") < size):
+            return True
+        self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return False
+
+    def _forget_oldest(self, excess: int) -> int:
+        """Forgets at most ``excess`` bytes of the oldest steps and one step more; how many."""
+        with self._transaction():
+            rows: list[tuple[int]] = []
+            for row, length in self._sql.execute(_OLDEST).fetchall():
+                if excess <= 0:
+                    break
+                rows.append((row,))
+                excess -= length
+            self._sql.executemany("DELETE FROM step WHERE rowid = ?", rows)
+        return len(rows)
+
+    def _bytes(self, pages: str) -> int:
+        return int(self._one(f"PRAGMA {pages}") * self._one("PRAGMA page_size"))
+
+    def on_disk(self) -> int:
+        """Bytes of the file and its write-ahead log."""
+        files = (self._path, self._path.with_name(self._path.name + "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def _give_back_free_pages(self) -> None:
+        # A pragma without result rows frees one page a step, and `execute` steps once.
+        self._sql.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
 
     def _one(self, query: str, *arguments: Any) -> Any:
         return self._sql.execute(query, arguments).fetchone()[0]

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
+from verlwatch.shell import _damage
 from verlwatch.shell.state_dir import StateDirError
 
 MIGRATIONS: tuple[str, ...] = ()
@@ -18,6 +23,9 @@ MIGRATIONS: tuple[str, ...] = ()
 
 WAL_LIMIT = 4 << 20
 _BUSY_S = 5.0
+_INCREMENTAL = 2
+_VACUUM_S = 20.0
+"""So long may a start be held up to make room returnable; a service manager waits longer."""
 _PARTS = ("", "-wal", "-shm")
 
 
@@ -30,24 +38,27 @@ def schema() -> str:
     return files("verlwatch.shell").joinpath("schema.sql").read_text()
 
 
-def open_database(path: Path) -> tuple[sqlite3.Connection, Path | None]:
-    """The connection, and where a damaged database was set aside (None if there was none).
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open database, and what was wrong with it: set aside as a whole, or rows of a table left out."""
 
-    Raises StateTooNew, or sqlite3.OperationalError where the disk does not allow it.
+    connection: sqlite3.Connection
+    set_aside: Path | None = None
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def open_database(path: Path) -> Opened:
+    """Opens the database; a damaged one is set aside and a new one begun.
+
+    Raises StateTooNew, OSError, or sqlite3.OperationalError where the disk does not allow it.
     """
     try:
-        return _open(path), None
+        return _open(path)
     except sqlite3.DatabaseError as error:
-        if not is_damage(error):
+        if not _damage.is_damage(error):
             raise
     aside = _set_aside(path)
-    return _open(path), aside
-
-
-def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the error tells of a damaged file, not of a full disk or a busy database."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+    return Opened(_open(path).connection, aside)
 
 
 def migrate(connection: sqlite3.Connection, new: str, migrations: tuple[str, ...]) -> None:
@@ -73,33 +84,41 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path) -> Opened:
     # Made here and not by SQLite, so that nobody else can ever read it; the -wal and -shm files take its mode.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     os.fchmod(descriptor, 0o600)
     os.close(descriptor)
     connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+    connection.text_factory = lambda raw: raw.decode(errors="replace")  # a damaged text is no reason to fail
     try:
-        if _version(connection) == 0:
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect only before the first table
+        if _damage.check_file(connection) == 0:
+            connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")  # takes effect only before the first table
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
-        _check(connection)
         migrate(connection, schema(), MIGRATIONS)
+        _damage.check_tables(connection, schema())
+        _make_space_returnable(connection)
+        return Opened(connection, left_out=_damage.leave_out_ill_formed(connection))
     except BaseException:
         connection.close()
         raise
-    return connection
 
 
-def _check(connection: sqlite3.Connection) -> None:
-    """Raises what SQLite itself raises where it stumbles over damage, wherever in the file that is."""
-    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
-        error = sqlite3.DatabaseError(found)
-        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise error
+def _make_space_returnable(connection: sqlite3.Connection) -> None:
+    """Rewrites, once, a database whose free pages cannot be given back to the disk.
+
+    That takes time and as much space again: where either is short the database is used as it is, until the next start.
+    """
+    if connection.execute("PRAGMA auto_vacuum").fetchone()[0] == _INCREMENTAL:
+        return
+    ends = time.monotonic() + _VACUUM_S
+    connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+    connection.set_progress_handler(lambda: time.monotonic() > ends, 10_000)
+    with suppress(sqlite3.OperationalError):
+        connection.execute("VACUUM")
+    connection.set_progress_handler(None, 0)
 
 
 def _set_aside(path: Path) -> Path:

@@ -10,7 +10,10 @@ from typing import Any
 
 import orjson
 
-from verlwatch.core.types import Message, Reason, StepRow, Transition
+from verlwatch.core.types import Message, Reason, State, StepRow, Transition
+
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+"""What the readers of this module raise for a column that does not hold what it should, as a bad disk may leave it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,15 @@ def pack_values(values: Mapping[str, float]) -> bytes:
     return pack(dict(values))
 
 
+def state(kind: Any, key: str, version: int, blob: bytes) -> State:
+    """A row of the state table.  One that cannot be read comes out empty, a form that the core leaves out."""
+    try:
+        data = unpack(blob)
+    except UNREADABLE:
+        data = None
+    return State(kind, key, version, data if isinstance(data, dict) else {})
+
+
 def step_row(prefix: str, run: str, attempt: int, step: int, at: float, blob: bytes) -> StepRow:
     """A row of the step table as the core knows it, with the values whose names begin with ``prefix``."""
     values = {name: float(value) for name, value in unpack(blob).items() if name.startswith(prefix)}
@@ -74,9 +86,9 @@ def pack_record(record: Transition | Message) -> bytes:
     return pack(asdict(record))
 
 
-def transition(blob: bytes) -> Transition:
-    """The inverse of `pack_record`."""
-    return Transition(**_known(Transition, unpack(blob)))
+def dated_transition(at: float, blob: bytes) -> tuple[float, Transition]:
+    """A row of the transition table."""
+    return at, Transition(**_known(Transition, unpack(blob)))
 
 
 def message(blob: bytes) -> Message:

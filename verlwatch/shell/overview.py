@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import get_args
 
 import structlog
@@ -58,7 +57,6 @@ class Overview:
         self._tail = tail
         self._store = store
         self._now = now
-        self._store_bytes = 0
         self._opened: Counter[tuple[str, str]] = Counter()
         self._opened_by: dict[str, tuple[str, float]] = {
             incident.id: (incident.diagnoses[0].rule, incident.opened_at) for incident in self._open_incidents()
@@ -85,9 +83,7 @@ class Overview:
                 self._closed.append((opened_at, transition))
 
     def refresh(self) -> None:
-        """Looks up the size of the database and how far each source is behind, and logs what changed for a source."""
-        with suppress(OSError):
-            self._store_bytes = self._store.size()
+        """Looks up how far each source is behind, and logs what changed for a source."""
         views, lags = self._tail.sources(), self._lags
         self._lags = {view.source: lags.get(view.source) or Lag() for view in views}
         for view in views:
@@ -131,10 +127,12 @@ class Overview:
             sources=tuple(self._source(view, now) for view in views),
             receivers=self.deliver.health(),
             config=self.config,
-            store=StoreStatus(
-                ok=self._judge.store_error is None, error=self._judge.store_error, bytes=self._store_bytes
-            ),
+            store=StoreStatus(ok=self._store_error is None, error=self._store_error, bytes=self._store.size()),
         )
+
+    @property
+    def _store_error(self) -> str | None:
+        return self._store.gone or self._judge.store_error
 
     def _runs(self) -> Iterator[Run]:
         runs = self._judge.engine.runs.values()
@@ -156,8 +154,8 @@ class Overview:
         reasons = [f"source {view.source}: {view.error or view.state}" for view in views if not view.readable]
         if not views:
             reasons.append("sources: no file matches the configured logs yet")
-        if self._judge.store_error is not None:
-            reasons.append(f"store: {self._judge.store_error}")
+        if self._store_error is not None:
+            reasons.append(f"store: {self._store_error}")
         if not self.config.reload_ok:
             reasons.append(f"config: {self.config.error}")
         reasons += self.deliver.stuck()
@@ -167,6 +165,7 @@ class Overview:
 
     def _notices(self) -> Iterator[str]:
         yield from self._tail.notices
+        yield from self._store.notices
         engine = self._judge.engine
         if engine.strange_states:
             yield f"{engine.strange_states} stored states could not be taken up; what they belong to starts warm"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,9 @@ _NETWORK = frozenset(
     | {"nfs", "nfs4", "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "virtiofs", "wekafs"}
 )
 _LOCAL_FUSE = "fuse.fuse-overlayfs"  # what a rootless container calls its own local disk
+_GLANCE_S = 0.5
+"""Longer than `served_url` ever holds the lock."""
+_AGAIN_S = 0.02
 
 
 class StateDirError(Exception):
@@ -81,7 +85,7 @@ def lock(state_dir: Path) -> int:
     except OSError as error:
         raise _unusable(state_dir, error) from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _take(descriptor)
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
     except BlockingIOError:
@@ -95,6 +99,26 @@ def lock(state_dir: Path) -> int:
         os.close(descriptor)
         raise _unusable(state_dir, error) from error
     return descriptor
+
+
+def _take(descriptor: int) -> None:
+    """Locks, past the glances of `served_url`; raises BlockingIOError where another process holds it."""
+    ends = time.monotonic() + _GLANCE_S
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > ends:
+                raise
+            time.sleep(_AGAIN_S)
+
+
+def holds(state_dir: Path, lock: int) -> bool:
+    """Whether the lock that `lock` took is still the one of the directory: it may have been deleted."""
+    try:
+        return os.path.samestat(os.fstat(lock), (state_dir / "lock").lstat())
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def announce(lock: int, url: str) -> None:
@@ -127,6 +151,6 @@ def served_url(state_dir: Path) -> str | None:
 
 def _unusable(state_dir: Path, error: OSError) -> StateDirError:
     return StateDirError(
-        f"state directory {state_dir} cannot be written ({error.strerror}); make it writable for this user, "
-        "or give another with --state-dir"
+        f"state directory {state_dir} cannot be written ({error.strerror}); make it writable for this user and see "
+        "that the disk has space, or give another with --state-dir"
     )

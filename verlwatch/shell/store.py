@@ -15,13 +15,14 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from verlwatch.core.types import Outcome, Snapshot, StepRow, Transition
-from verlwatch.shell import _migrations, state_dir
+from verlwatch.shell import _damage, _migrations, state_dir
 from verlwatch.shell._database import LONGEST_DELAY_S, Database, OutboxStats
-from verlwatch.shell._migrations import StateTooNew
+from verlwatch.shell._migrations import Opened, StateTooNew
 from verlwatch.shell._rows import OutboxRow
 from verlwatch.shell.state_dir import StateDirError, StateDirInUse
 
@@ -31,6 +32,7 @@ __all__ = [
     "OutboxStats",
     "StateDirError",
     "StateDirInUse",
+    "StateReplaced",
     "StateTooNew",
     "Store",
     "StoreDamaged",
@@ -48,10 +50,11 @@ _PASSING = frozenset(
         sqlite3.SQLITE_IOERR,
         sqlite3.SQLITE_LOCKED,
         sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_PROTOCOL,
         sqlite3.SQLITE_READONLY,
     }
 )
-_PRUNE_BATCHES = 200
 
 
 class StoreUnavailable(Exception):  # noqa: N818 - a state of the disk that passes, to be waited out
@@ -62,21 +65,33 @@ class StoreDamaged(Exception):  # noqa: N818 - the same, but it does not pass
     """The database is damaged.  The next start sets it aside and begins a new one."""
 
 
+class StateReplaced(StateDirError):  # noqa: N818 - names the situation, as its parent does the error
+    """Somebody has put another database in the place of the one in use."""
+
+
 class Store:
     """The database of one state directory, held exclusively while open.
 
     Every method may raise StoreUnavailable, after which nothing has changed, or StoreDamaged.
     """
 
-    def __init__(self, path: Path, database: Database, thread: ThreadPoolExecutor, lock: int) -> None:
+    def __init__(self, path: Path, opened: Opened, thread: ThreadPoolExecutor, lock: int) -> None:
         self.path = path
-        self.set_aside: Path | None = None
+        self.set_aside = opened.set_aside
         """Where a damaged database was put when this one was made anew."""
         self.error: str | None = None
         """Why the last call failed; None while calls succeed."""
-        self._database = database
+        self.gone: str | None = None
+        """Why the state directory, deleted by somebody, could not be put back; None where it is in its place."""
+        self.cramped = False
+        """Whether the size is over the limit although everything not needed was cleared away."""
+        self._database = Database(opened.connection, path, opened.left_out)
         self._thread = thread
         self._lock = lock
+        self._url: str | None = None
+        self._times_put_back = 0
+        self._bytes = self._database.on_disk()
+        self._file = path.stat()
 
     @classmethod
     async def open(cls, folder: Path) -> Store:
@@ -97,7 +112,7 @@ class Store:
         lock = state_dir.lock(folder)
         path = folder / "state.db"
         try:
-            connection, set_aside = _migrations.open_database(path)
+            opened = _migrations.open_database(path)
         except BaseException as error:
             os.close(lock)
             if isinstance(error, sqlite3.OperationalError | OSError):
@@ -106,21 +121,70 @@ class Store:
                     "or give another --state-dir"
                 ) from error
             raise
-        store = cls(path, Database(connection), thread, lock)
-        store.set_aside = set_aside
-        return store
+        return cls(path, opened, thread, lock)
 
     async def close(self) -> None:
         """Finishes what was asked for, closes the database and lets go of the directory."""
         try:
+            with suppress(StateDirError):
+                await self.keep_place()
             await self._call(self._database.close)
         finally:
+            self._bytes = self._database.on_disk()
             self._thread.shutdown(wait=False)
             os.close(self._lock)
 
     def announce(self, url: str) -> None:
         """Notes where this process serves its status, for `state_dir.served_url`."""
+        self._url = url
         state_dir.announce(self._lock, url)
+
+    # ------------------------------------------------------------------------------------------------ its place
+    async def keep_place(self) -> bool:
+        """Sees whether the directory is still there, and puts it back if it was deleted; whether it did.
+
+        The deleted database is whole for as long as it is open, so it is copied into its old place: positions, state
+        and unsent messages included, nothing is judged or told twice.  To end instead would lose all of them.  Where
+        copying is not possible `gone` says why: work goes on, for the same reason, and the next call tries again.
+
+        Raises:
+            StateDirInUse: another process has taken the place.
+            StateReplaced: another database is in the place.  Which one counts is not for this process to say.
+        """
+        try:
+            put_back = await self._call(self._keep_place)
+        except (StateDirInUse, StateReplaced):
+            raise
+        except (OSError, StateDirError, StoreUnavailable) as error:
+            self.gone = (
+                f"{self.path} was deleted and cannot be put back ({error}); until it can, nothing survives a restart"
+            )
+            return False
+        self.gone = None
+        self._times_put_back += put_back
+        return put_back
+
+    def _keep_place(self) -> bool:
+        folder = self.path.parent
+        holds_lock = state_dir.holds(folder, self._lock)
+        if not holds_lock:
+            state_dir.prepare(folder)
+            lock, old = state_dir.lock(folder), self._lock
+            self._lock = lock
+            os.close(old)
+            if self._url is not None:
+                state_dir.announce(lock, self._url)
+        is_there = self.path.exists()
+        if is_there and not os.path.samestat(self.path.stat(), self._file):
+            raise StateReplaced(f"{self.path} was replaced by another database; restart: that one is then taken up")
+        if not is_there:
+            copy = self.path.with_name("state.db.new")
+            self._database.copy_to(copy)
+            copy.rename(self.path)
+            self._database.move_to(_migrations.open_database(self.path).connection)
+            self._file = self.path.stat()
+        self._bytes = self._database.on_disk()
+        return not (holds_lock and is_there)
 
     # ------------------------------------------------------------------------------------------------ core
     async def load(self, steps_per_attempt: int = 2048, *, attempts: int = 2, prefix: str = "") -> Snapshot:
@@ -135,7 +199,11 @@ class Store:
 
         Values already stored for a step win over new ones; a notification already in the outbox stays as it is.
         """
-        await self._call(self._database.commit, outcome, now)
+        await self._call(self._commit, outcome, now)
+
+    def _commit(self, outcome: Outcome, now: float) -> None:
+        self._database.commit(outcome, now)
+        self._bytes = self._database.on_disk()
 
     # ------------------------------------------------------------------------------------------------ outbox
     async def due(self, receiver: str, now: float, limit: int) -> list[OutboxRow]:
@@ -182,16 +250,38 @@ class Store:
     async def prune(self, now: float, keep_steps_s: float, max_bytes: int) -> None:
         """Forgets steps, transitions and finished messages older than ``keep_steps_s``, and oldest steps over the size.
 
-        Works in small transactions, between which others have their turn; what one call leaves the next one takes.
+        Works in short slices, between which others have their turn.  Unsent messages, positions, state and the last
+        steps of each run stay whatever the size.
         """
-        for _ in range(_PRUNE_BATCHES):
-            if not await self._call(self._database.prune, now - keep_steps_s, max_bytes):
-                return
+        while await self._call(self._database.forget, now - keep_steps_s):
+            pass
+        if await self._call(self._database.on_disk) > max_bytes:
+            goal = max(max_bytes - _migrations.WAL_LIMIT, max_bytes // 2)  # room for the write-ahead log
+            while await self._call(self._database.shrink, goal):
+                pass
+        self._bytes = await self._call(self._database.on_disk)
+        self.cramped = self._bytes > max_bytes
 
     def size(self) -> int:
-        """Bytes on disk, the write-ahead log included."""
-        files = (self.path, self.path.with_name(self.path.name + "-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
+        """Bytes on disk, the write-ahead log included, as of the last commit or `keep_place`."""
+        return self._bytes
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a person should know of the database, a sentence each."""
+        told = []
+        if self.set_aside is not None:
+            told.append(f"the database was damaged: it was set aside as {self.set_aside}, and every log is read again")
+        if left_out := ", ".join(f"{count} of {table}" for table, count in sorted(self._database.left_out.items())):
+            told.append(f"rows of the database that cannot be read are left out: {left_out}")
+        if self._times_put_back:
+            told.append(f"{self.path} was deleted while in use, and was put back with all that was in it")
+        if self.cramped:
+            told.append(
+                f"{self.path} is larger than storage.max_size ({self._bytes >> 20} MiB) and what is left in it is "
+                "still needed; allow more, or watch fewer runs"
+            )
+        return tuple(told)
 
     # ------------------------------------------------------------------------------------------------ inside
     async def _call(self, work: Callable[P, T], *args: P.args, **_: P.kwargs) -> T:
@@ -205,7 +295,7 @@ class Store:
         return result
 
     def _meaning(self, error: sqlite3.DatabaseError) -> Exception:
-        if _migrations.is_damage(error):
+        if _damage.is_damage(error):
             return StoreDamaged(f"{self.path} is damaged ({error}); restart: it is set aside and a new one begun")
         code: Any = getattr(error, "sqlite_errorcode", 0)
         if code & 0xFF in _PASSING:
