@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from verlwatch.shell._glob import Search
 from verlwatch.shell.identity import rotated_from
 
 
@@ -17,13 +18,14 @@ class Found:
 
     ``runs`` maps each path to its run, ``folders`` are the directories in which something may appear, ``unmatched``
     the patterns that name nothing, each with its run and, where it cannot even be looked for, the reason;
-    ``left_out`` counts the files beyond the limit.
+    ``left_out`` counts the files beyond the limit, ``cut_short`` are patterns whose search met its bound.
     """
 
     runs: dict[str, str] = field(default_factory=dict)
     folders: dict[str, None] = field(default_factory=dict)
     unmatched: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     left_out: int = 0
+    cut_short: list[str] = field(default_factory=list)
 
 
 def discover(patterns: Mapping[str, tuple[str, ...]], known: Collection[str], limit: int) -> Found:
@@ -40,11 +42,14 @@ def discover(patterns: Mapping[str, tuple[str, ...]], known: Collection[str], li
             if not glob.has_magic(path) or os.path.lexists(path):
                 found.runs.setdefault(path, run)
                 continue
-            matches = glob.glob(path, recursive=True)  # noqa: PTH207  # pathlib's takes no absolute pattern
+            search = Search()
+            matches = search.paths(path)
+            if search.cut_short:
+                found.cut_short.append(path)
             found.folders[_fixed_part(path)] = None
             if not matches:
                 found.unmatched[path] = (run, _why_not_listed(_fixed_part(path)))
-            for match in sorted(matches):
+            for match in matches:
                 matched.setdefault(match, run)
     originals = {*found.runs, *matched, *known}
     for path in sorted(matched, key=lambda path: path not in known):

@@ -60,6 +60,7 @@ from typing import TypeVar
 from verlwatch.core.types import Chunk, Cursor
 from verlwatch.shell._discover import Found, discover
 from verlwatch.shell._generation import Known
+from verlwatch.shell._glob import DIRECTORIES, PATHS
 from verlwatch.shell._source import Source
 from verlwatch.shell._source_view import SourceState, SourceView
 from verlwatch.shell._worker import Worker
@@ -203,6 +204,11 @@ class Tail:
             notices.append(self._wake.problem)
         if self._stalled() == _SEARCH:
             notices.append("a file system does not answer the search for files; the reading of all files waits for it")
+        notices += [
+            f"{encodable(pattern)} matches in more than {DIRECTORIES} directories or {PATHS} paths: the rest was not "
+            "searched; begin it with the folder that holds the logs"
+            for pattern in self._found.cut_short
+        ]
         if self._found.left_out:
             notices.append(
                 f"{self._found.left_out} files beyond the limit of {self._limit} are not read; narrow the patterns, or "
