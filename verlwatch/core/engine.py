@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 from verlwatch.core._attempts import RECALL
 from verlwatch.core._run import STATE_VERSION, Run, Told
-from verlwatch.core.lines import Reader
+from verlwatch.core.lines import LONG_BYTES, ROOM_BYTES, Reader, too_much
 from verlwatch.core.series import Watch
 from verlwatch.core.types import (
     Chunk,
@@ -51,7 +51,10 @@ class Engine:
         self._names[chunk.source] = chunk.run or PurePath(chunk.source).stem or chunk.source
         reader = self._reader(chunk, now, told, touched)
         self._accept(chunk.source, reader.feed(chunk.data, now), now, told, touched)
-        return self._outcome(chunk.source, reader, told, touched, chunk.token)
+        cursors = [self._advance(chunk.source, reader, chunk.token)]
+        if reader.held > LONG_BYTES:
+            cursors += self._relieved(now, told, touched)
+        return self._collect(tuple(cursors), told, touched)
 
     def tick(self, now: float) -> Outcome:
         """Lets time pass: closes constructs that nothing continued."""
@@ -101,7 +104,7 @@ class Engine:
             usable = state.kind == "series" and state.version == Watch.STATE_VERSION and state.data is not None
             if usable and name in self.runs and state.data is not None:
                 with self._left_out_if_strange():
-                    self.runs[name].restore_series(metric, state.data)
+                    self.runs[name].judged.restore_series(metric, state.data)
 
     @contextmanager
     def _left_out_if_strange(self) -> Iterator[None]:
@@ -114,6 +117,8 @@ class Engine:
     def reconfigure(self, settings: Settings) -> None:
         """Swaps what a user may tune; baselines and incidents stay."""
         self.settings = settings
+        for reader in self.readers.values():
+            reader.line_limit = settings.line_limit
         for run in self.runs.values():
             run.tune(settings)
 
@@ -160,7 +165,7 @@ class Engine:
                 else:
                     run.hear(record, now, told)
             except Exception as error:  # noqa: BLE001 - no record may end the watcher: it would be read again for ever
-                run.quarantined[f"a {origin.kind} record"] = f"{error!r}, last at byte {origin.end}"[:300]
+                run.judged.quarantined[f"a {origin.kind} record"] = f"{error!r}, last at byte {origin.end}"[:300]
 
     def _run(self, source: str) -> Run | None:
         """The run that a source belongs to."""
@@ -173,8 +178,11 @@ class Engine:
             run = self.runs[name] = Run(name, self.settings)
         return run
 
-    def _outcome(self, source: str, reader: Reader, told: Told, touched: set[str], token: str) -> Outcome:
-        return self._collect((self._advance(source, reader, token),), told, touched)
+    def _relieved(self, now: float, told: Told, touched: set[str]) -> Iterator[Cursor]:
+        """Lets half lines go where those of all sources take too much memory."""
+        for reader in too_much(self.readers.values(), max(ROOM_BYTES, self.settings.line_limit)):
+            self._accept(reader.source, reader.let_go(now), now, told, touched)
+            yield self._advance(reader.source, reader, self._cursors[reader.source].token)
 
     def _advance(self, source: str, reader: Reader, token: str) -> Cursor:
         old = self._cursors[source]

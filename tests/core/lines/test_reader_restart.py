@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from verlwatch.core.lines import Reader
+from verlwatch.core.lines import KINDS, Reader
+from verlwatch.core.lines._search import literals
 from verlwatch.core.types import Record
 
 LIMIT = 600
@@ -64,6 +66,10 @@ class Watcher:
     rnd: random.Random
     deaths: float
     ticks: bool
+    short_of_memory: frozenset[int] = frozenset()
+    """Positions at which the half line is let go ..."""
+    silent_only: bool = False
+    """... if it says nothing."""
     records: list[Record] = field(default_factory=list)
     cursor: tuple[int, int, bytes] = (0, 0, b"")
     now: float = 0.0
@@ -74,7 +80,11 @@ class Watcher:
             self.now += self.rnd.choice((0.0, 0.1, 3.0)) if self.ticks else 0.0
             size = self.rnd.choice((1, 40, 200, 3000, 20_000))
             before = reader.offset
-            got = reader.feed(self.data[before : before + size], self.now)
+            until = min([before + size, *(at for at in self.short_of_memory if at > before)])
+            got = reader.feed(self.data[before:until], self.now)
+            if reader.offset in self.short_of_memory and not (self.silent_only and reader.may_say_something):
+                got += reader.let_go(self.now)
+                assert reader.held == 0 or reader.offset < self.cursor[1]
             assert all(record.origin.end > before for record in got)
             reader = self.committed(reader, got)
             if self.ticks and (wanted := reader.deadline()) is not None and wanted <= self.now:
@@ -124,6 +134,34 @@ def test_time_loses_and_doubles_nothing(
     for deaths in (0.0, 0.02, 0.1):
         records = Watcher(data, random.Random(seed), deaths, ticks=True).run()
         assert Counter(repr(plain(record)) for record in records) == whole
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_death_changes_nothing_where_memory_is_short(seed: int, plain: Callable[[Record], dict[str, Any]]) -> None:
+    data = log(seed, rests=True)
+    short = frozenset(random.Random(seed).sample(range(1, len(data)), 12))
+    first, *others = (
+        Watcher(data, random.Random(n), deaths, ticks=False, short_of_memory=short).run()
+        for n, deaths in enumerate((0.0, 0.0, 0.02, 0.05))
+    )
+    told = [(record.origin.end, plain(record)) for record in first]
+    assert [[(record.origin.end, plain(record)) for record in other] for other in others] == [told] * 3
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_letting_lines_go_that_say_nothing_loses_and_doubles_nothing(
+    seed: int, read: Callable[..., list[Record]], plain: Callable[[Record], dict[str, Any]]
+) -> None:
+    data = log(seed, rests=False)
+    whole = Counter(repr(plain(record)) for record in read(data, line_limit=LIMIT))
+    short = frozenset(
+        line.start() + random.Random(seed).randint(1, len(line[0]))
+        for line in re.finditer(rb"[^\n]{60,}", data)
+        if not any(literal in line[0] for literal in literals(KINDS))
+    )
+    for deaths in (0.0, 0.02, 0.1):
+        watcher = Watcher(data, random.Random(seed), deaths, ticks=False, short_of_memory=short, silent_only=True)
+        assert Counter(repr(plain(record)) for record in watcher.run()) == whole
 
 
 def test_the_made_up_logs_hold_what_they_should(read: Callable[..., list[Record]]) -> None:

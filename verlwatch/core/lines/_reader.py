@@ -2,9 +2,9 @@
 
 Positions.  ``offset`` counts the bytes taken.  A record's ``origin.end`` is the position at which it was certain: just
 behind the newline of its line; for a step line that waited for its end, behind the line that settled it; for a line
-over the limit, behind its first byte too many; and where no byte settled it (time, end of input) one behind ``offset``,
-because it comes after everything read so far.  Ends never decrease, and whatever is still to come ends behind
-``offset``.
+over the limit, behind its first byte too many; and where no byte settled it (time, want of memory, end of input) one
+behind ``offset``, because it comes after everything read so far.  Ends never decrease, and whatever is still to come
+ends behind ``offset``.
 
 Restart.  A new Reader at ``reread_from``, with the ``mark`` of that moment, gives the same records again: those that
 end at or before the ``offset`` of that moment (``applied_to``) are known already, the others are new.  This holds
@@ -13,7 +13,10 @@ because what waits depends on the bytes alone, except that time may close it, an
 * time closes the oldest first, so nothing that it has closed is reread;
 * time closes nothing before ``applied_to`` is reached again, where its record would be taken for a known one.
 
-A ``mark`` that does not end in a newline lies inside a line over the limit, the rest of which is skipped.
+Want of memory (`let_go`) closes everything at once, so nothing of it is reread either.
+
+A ``mark`` that does not end in a newline lies inside a line over the limit, or one that was let go, the rest of which
+is skipped.
 """
 
 from __future__ import annotations
@@ -28,13 +31,15 @@ from verlwatch.core.lines._search import candidates, literals
 from verlwatch.core.types import Record
 
 _MARK = 64
+_PIECE = 1 << 12
 
 
 class Reader:
     """Reads one generation of one source, from ``offset`` on; the records do not depend on how the bytes are split.
 
     ``mark`` is up to 64 bytes before ``offset``, as an earlier Reader left them; ``applied_to`` the position up to
-    which its records are known already.  Of a line longer than ``line_limit`` bytes only that much is read.
+    which its records are known already.  Of a line longer than ``line_limit`` bytes only that much is read; a new
+    ``line_limit`` holds from the next bytes on.
     """
 
     def __init__(
@@ -51,15 +56,18 @@ class Reader:
         self.source = source
         self.generation = generation
         self.offset = offset
+        self.held = 0
+        """Bytes that are kept of the line that is not yet whole."""
+        self.line_limit = line_limit
         self.counts = Counts()
         self._reading = Reading(source, generation, kinds, self.counts)
         self._literals = literals(kinds)
-        self._limit = line_limit
         self._applied_to = applied_to
         self._start = offset  # first byte of the line that is not yet whole
         self._before = mark[-_MARK:]  # the bytes before it
-        self._half = bytearray()  # what there is of it
-        self._skipping = bool(mark) and not mark.endswith(b"\n")  # the line is over the limit
+        self._half: list[bytes] = []  # what there is of it; in pieces, as growing it would tear holes into the heap
+        self._skipping = bool(mark) and not mark.endswith(b"\n")  # the line is over the limit, or was let go
+        self._fed_to = offset  # what came before the last bytes
 
     @property
     def reread_from(self) -> int:
@@ -73,8 +81,17 @@ class Reader:
         oldest = self._reading.oldest
         return oldest.place.mark if oldest else self._before
 
+    @property
+    def may_say_something(self) -> bool:
+        """Whether the line that is not yet whole holds a needle, or may be the end that another waits for."""
+        if self._reading.oldest:
+            return True
+        half = b"".join(self._half)
+        return any(literal in half for literal in self._literals)
+
     def feed(self, data: bytes, now: float) -> list[Record]:
         """Takes the bytes that follow `offset`; gives the records they settle, in the order of their ends."""
+        self._fed_to = self.offset
         self.offset += len(data)
         self.counts.nul += data.count(b"\0") if b"\0" in data else 0
         if self._skipping:
@@ -82,13 +99,11 @@ class Reader:
         records: list[Record] = []
         whole = data.rfind(b"\n") + 1
         if whole:
-            block = bytes(self._half) + data[:whole] if self._half else data[:whole]
-            self._half.clear()
+            block = self._taken() + data[:whole] if self._half else data[:whole]
             records = self._whole_lines(block, now)
-        self._half += data[whole:]
-        if len(self._half) > self._limit:
-            records += self._overlong(bytes(self._half), now)
-            self._half.clear()
+        self._hold(data[whole:])
+        if self.held > self.line_limit:
+            records += self._overlong(self._taken(), now)
             self._skipping = True
         return records
 
@@ -107,10 +122,42 @@ class Reader:
         records: list[Record] = []
         end = self.offset + 1
         if self._half:
-            records = self._reading.line(bytes(self._half), Place(self._start, end, self._before), now, cut=True)
-            self._pass(bytes(self._half))
-            self._half.clear()
+            half = self._taken()
+            records = self._reading.line(half, Place(self._start, end, self._before), now, cut=True)
+            self._pass(half)
         return records + self._reading.close_all(end)
+
+    def let_go(self, now: float) -> list[Record]:
+        """Frees the memory of the line that is not yet whole: it is read as far as it is there, its rest is skipped."""
+        if not self._half:
+            return []
+        records: list[Record] = []
+        if self.may_say_something:
+            if self.offset < self._applied_to:
+                return []  # read again: its record would be taken for a known one
+            records = self.finish(now)
+        else:
+            half = self._taken()
+            self._count_undecodable(half)
+            self._pass(half)
+        self.counts.cut_lines += 1
+        self._skipping = True
+        return records
+
+    def _hold(self, data: bytes) -> None:
+        """Keeps bytes of the line that is not yet whole."""
+        if self._half and len(self._half[-1]) < _PIECE:
+            self._half[-1] += data
+        elif data:
+            self._half.append(data)
+        self.held += len(data)
+
+    def _taken(self) -> bytes:
+        """What there is of the line that is not yet whole, which is kept no longer."""
+        half = b"".join(self._half)
+        self._half.clear()
+        self.held = 0
+        return half
 
     def _whole_lines(self, block: bytes, now: float) -> list[Record]:
         """Lines that end in a newline; splits at those over the limit, of which there are none as a rule."""
@@ -118,7 +165,7 @@ class Reader:
         records: list[Record] = []
         at = 0
         while at < len(block):
-            end = block.rfind(b"\n", at, at + self._limit + 1) + 1
+            end = block.rfind(b"\n", at, at + self.line_limit + 1) + 1
             if end:
                 records += self._lines(block[at:end], now)
             else:
@@ -150,8 +197,9 @@ class Reader:
     def _overlong(self, data: bytes, now: float) -> list[Record]:
         """Reads the first part of a line over the limit, as soon as it is known to be one."""
         self.counts.cut_lines += 1
-        place = Place(self._start, self._start + self._limit + 1, self._before)
-        records = self._reading.line(data[: self._limit], place, now, cut=True)
+        end = max(self._start + self.line_limit, self._fed_to) + 1  # the latter where the limit has just been lowered
+        place = Place(self._start, end, self._before)
+        records = self._reading.line(data[: self.line_limit], place, now, cut=True)
         self._pass(data)
         return records
 
