@@ -197,7 +197,7 @@ class App:
         self._overview.committed(outcome)
         if outcome.notifications:
             self._deliver.notify()
-        if self._store.size() > self.config.storage.max_size and not self._store.cramped:
+        if self._store.wants_pruning(self.config.storage.max_size):
             self._tidy_wanted.set()
 
     # ------------------------------------------------------------------------------------------------ beside the flow

