@@ -205,8 +205,8 @@ class Tail:
         if self._stalled() == _SEARCH:
             notices.append("a file system does not answer the search for files; the reading of all files waits for it")
         notices += [
-            f"{encodable(pattern)} matches in more than {DIRECTORIES} directories or {PATHS} paths: the rest was not "
-            "searched; begin it with the folder that holds the logs"
+            f"{encodable(pattern)} is too wide: its search ended at {DIRECTORIES} directories or {PATHS} paths and may "
+            "have missed logs; begin it with the folder that holds them"
             for pattern in self._found.cut_short
         ]
         if self._found.left_out:

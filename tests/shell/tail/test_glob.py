@@ -120,6 +120,6 @@ async def test_a_search_that_met_its_bound_is_told_and_the_others_go_on(
     assert numbers(driver.lines) == [0, 1, 2]
     (notice,) = driver.tail.notices
     assert notice == (
-        f"{wide} matches in more than 10000 directories or 50000 paths: the rest was not searched; begin it with the "
-        "folder that holds the logs"
+        f"{wide} is too wide: its search ended at 10000 directories or 50000 paths and may have missed logs; begin it "
+        "with the folder that holds them"
     )
