@@ -69,6 +69,6 @@ def test_the_live_attempt_is_the_current_one_and_judged_to_its_last_step(first: 
             offsets[source, generation] = at + len(text)
         run = engine.runs["r"]
         assert run.step == last, number
-        assert run.judged["gen"] == (run.attempts.current, last), number
+        assert run.judged.last["gen"] == (run.attempts.current, last), number
         assert run.attempts.current <= count + 1, number
         assert not run.astray, number

@@ -129,6 +129,47 @@ def test_several_outcomes_can_be_committed_as_one(whole: tuple[Any, ...]) -> Non
     assert disk.comparable() == whole
 
 
+def at_step(number: int) -> int:
+    """Where the step line ends in RUN."""
+    start = RUN.index(b"step:%d - " % number)
+    return RUN.index(b"\n", start) + 1
+
+
+def told_after_history(history_to: int, *, restart_at: int = 0) -> tuple[list[tuple[str, str, int]], Disk]:
+    disk, engine, at = Disk(), Engine(SETTINGS), 0
+    while at < len(RUN):
+        piece = RUN[at : at + 50_000]
+        disk.commit(engine.feed(Chunk("train.log", 1, at, piece, history_to=history_to), 0.0))
+        at += len(piece)
+        if at - len(piece) < restart_at <= at:
+            engine = Engine(SETTINGS)
+            engine.restore(disk.snapshot())
+            at = disk.cursors["train.log"].reread_from
+    return [(t.event, t.phase, t.step) for t in disk.transitions], disk
+
+
+def test_what_ended_before_anybody_watched_is_told_to_nobody(whole: tuple[Any, ...]) -> None:
+    told, disk = told_after_history(at_step(195))
+    assert [(event, phase) for event, phase, _ in told] == [("opened", "gen"), ("closed", "gen")]
+    assert told[0][2] == 202
+    assert len(disk.notifications) == 2
+    assert disk.comparable()[2] == whole[2], "every value is kept, and every step has taught the baselines"
+    assert {k: s for k, s in disk.states.items() if k[0] == "series"} == {
+        k: s for k, s in whole[1].items() if k[0] == "series"
+    }
+
+
+@pytest.mark.parametrize("restart_at", [0, 100_000, at_step(246)])
+def test_what_still_holds_is_told_with_the_first_new_step(restart_at: int) -> None:
+    told, _ = told_after_history(at_step(250), restart_at=restart_at)
+    assert told == [("opened", "gen", 251), ("closed", "gen", 300)]
+
+
+def test_a_finished_run_that_nobody_watched_is_told_to_nobody() -> None:
+    told, _ = told_after_history(len(RUN))
+    assert told == []
+
+
 def test_a_new_generation_of_a_source_is_a_new_attempt() -> None:
     engine, disk = Engine(SETTINGS), Disk()
     disk.commit(engine.feed(Chunk("train.log", 1, 0, RUN), 0.0))
@@ -172,7 +213,7 @@ def test_a_series_that_raises_is_set_aside_and_the_others_go_on(monkeypatch: pyt
     monkeypatch.setattr(Watch, "update", broken)
     engine = Engine(SETTINGS)
     outcome = engine.feed(Chunk("train.log", 1, 0, RUN), 0.0)
-    assert engine.runs["train"].quarantined == {"ref": "ArithmeticError('broken on purpose')"}
+    assert engine.runs["train"].judged.quarantined == {"ref": "ArithmeticError('broken on purpose')"}
     assert [t.phase for t in outcome.transitions if t.event == "opened"] == ["gen", "old_log_prob", "gen"]
 
 
@@ -213,7 +254,7 @@ def test_a_phase_too_small_to_matter_is_judged_from_the_step_at_which_it_does() 
     big = RUN[RUN.index(b"step:100 - ") :].replace(b"timing_s/adv:0.", b"timing_s/adv:9.", 1)
     engine = Engine(SETTINGS)
     assert engine.feed(Chunk("train.log", 1, 0, log), 0.0).transitions == ()
-    assert "adv" not in engine.runs["train"].series
+    assert "adv" not in engine.runs["train"].judged.series
     end = big.index(b"step:101 - ")
     (opened,) = engine.feed(Chunk("train.log", 1, len(log), big[:end]), 0.0).transitions
     assert (opened.phase, opened.step, opened.rule) == ("adv", 100, "phase_spike")
@@ -263,7 +304,7 @@ def test_no_value_in_any_key_stops_or_mutes_the_watcher(key: str, value: str) ->
         training.lines[i] = re.sub(rf"{key}:\S+", f"{key}:{value}", training.lines[i])
     engine = Engine(SETTINGS)
     outcome = training.told(engine)
-    assert engine.runs["train"].quarantined == {}
+    assert engine.runs["train"].judged.quarantined == {}
     assert ("opened", "gen") in [(event, phase) for event, phase, _ in story(outcome)]
     assert orjson.dumps([n.message for n in outcome.notifications])
 
@@ -348,14 +389,14 @@ def test_state_of_which_one_kind_is_unknown_starts_warm(kind: str) -> None:
     at = disk.cursors["train.log"].reread_from
     engine.feed(Chunk("train.log", 1, at, RUN[at:]), 0.0)
     assert engine.runs["train"].step == 300
-    assert engine.runs["train"].quarantined == {}
+    assert engine.runs["train"].judged.quarantined == {}
 
 
 def test_a_first_step_that_took_long_is_no_measure_of_the_budget() -> None:
     def rate(first: float) -> float:
         engine = Engine(SETTINGS)
         Training().steps(1, 1, gen=first).steps(2, 40).told(engine)
-        return engine.runs["train"].series["gen"]._detectors[0].rate
+        return engine.runs["train"].judged.series["gen"]._detectors[0].rate
 
     assert rate(1200.0) == pytest.approx(rate(45.0), rel=0.05)
 
@@ -363,7 +404,7 @@ def test_a_first_step_that_took_long_is_no_measure_of_the_budget() -> None:
 def test_settings_reach_the_series_that_are_known() -> None:
     engine = Engine(SETTINGS)
     Training().steps(1, 40).told(engine)
-    watch = engine.runs["train"].series["gen"]
+    watch = engine.runs["train"].judged.series["gen"]
     before = watch._detectors[0].rate
     engine.reconfigure(Settings(false_alarms_per_month=10.0, accept_after_steps=33))
     assert watch._detectors[0].rate == pytest.approx(10 * before, rel=0.05)

@@ -136,7 +136,14 @@ class Engine:
         if reader is not None:
             self._accept(chunk.source, reader.finish(now), now, told, touched)
         if cursor is None or cursor.generation != chunk.generation:
-            cursor = Cursor(chunk.source, chunk.generation, chunk.offset, chunk.offset, token=chunk.token)
+            cursor = Cursor(
+                chunk.source,
+                chunk.generation,
+                chunk.offset,
+                chunk.offset,
+                token=chunk.token,
+                history_to=chunk.history_to,
+            )
             self._cursors[chunk.source] = cursor
         reader = Reader(
             chunk.source,
@@ -159,6 +166,7 @@ class Engine:
             if cursor and origin.generation == cursor.generation and origin.end <= cursor.applied_to:
                 continue
             touched.add(run.name)
+            told.history = cursor is not None and origin.end <= cursor.history_to
             try:
                 if isinstance(record, Samples):
                     run.take(record, now, told)

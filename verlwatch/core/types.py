@@ -43,7 +43,8 @@ class Chunk:
 
     ``offset`` is the position of ``data[0]`` within this ``generation`` of the source.  ``token`` is opaque to the
     core: what the reader of files needs to find this generation again after a restart; it comes back in the Cursor.
-    ``run`` is the name that the configuration gives the source's run; empty where the file names it.
+    ``run`` is the name that the configuration gives the source's run; empty where the file names it.  What stands
+    before ``history_to`` was there before anybody watched: it teaches the baselines, and opens no incident to people.
     """
 
     source: str
@@ -52,6 +53,7 @@ class Chunk:
     data: bytes
     token: str = ""
     run: str = ""
+    history_to: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class Cursor:
     Lexing resumes at ``reread_from``, the start of the oldest construct still open (half line, cut step line);
     records that end at or before ``applied_to`` are dropped there as already judged.  ``mark`` is the up to 64 bytes
     before ``reread_from``: a file whose bytes differ there is another file, whatever its name and inode say.
+    ``history_to`` is the Chunk's.
     """
 
     source: str
@@ -69,6 +72,7 @@ class Cursor:
     applied_to: int
     mark: bytes = b""
     token: str = ""
+    history_to: int = 0
 
 
 class Origin(NamedTuple):

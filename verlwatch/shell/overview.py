@@ -160,7 +160,9 @@ class Overview:
             reasons.append(f"config: {self.config.error}")
         reasons += self.deliver.stuck()
         for run in self._runs():
-            reasons += [f"run {run.name}: {part} is no longer judged: {why}" for part, why in run.quarantined.items()]
+            reasons += [
+                f"run {run.name}: {part} is no longer judged: {why}" for part, why in run.judged.quarantined.items()
+            ]
         return reasons
 
     def _notices(self) -> Iterator[str]:
@@ -222,7 +224,7 @@ class Overview:
 
 
 def _run(run: Run, now: float) -> RunStatus:
-    step_seconds = run.recent.get(STEP)
+    step_seconds = run.judged.recent.get(STEP)
     step = step_seconds[-1] if step_seconds else None
     return RunStatus(
         name=run.name,
@@ -236,16 +238,16 @@ def _run(run: Run, now: float) -> RunStatus:
         verl_version=run.release or None,
         phases=tuple(
             _phase(run, metric, step)
-            for metric in sorted(run.recent, key=lambda metric: _ORDER.get(metric, len(_ORDER)))
+            for metric in sorted(run.judged.recent, key=lambda metric: _ORDER.get(metric, len(_ORDER)))
             if metric != THROUGHPUT
         ),
     )
 
 
 def _phase(run: Run, metric: str, step: float | None) -> PhaseStatus:
-    recent = tuple(run.recent[metric])
-    now, expected, change = recent[-1], run.expected.get(metric), run.changes.get(metric)
-    state = "warm-up" if expected is None and metric in run.series else "normal"
+    recent = tuple(run.judged.recent[metric])
+    now, expected, change = recent[-1], run.judged.expected.get(metric), run.judged.changes.get(metric)
+    state = "warm-up" if expected is None and metric in run.judged.series else "normal"
     if change is not None:
         state = "slow" if change.kind == "spike" else "shift"
     return PhaseStatus(

@@ -11,7 +11,8 @@ from verlwatch.core.incidents import reason
 from verlwatch.core.types import Diagnosis, Incident, Reason
 
 LEAD = Diagnosis("phase_spike", "r", "gen", "warning", 120, 120, 2.0, 40.0, 80.0, 40.0, "slow", ("seen",))
-FIRING = Incident("id", "r", 1, "firing", "warning", (LEAD,), 120, 0.0, 2.0, told_ratio=2.0)
+UNTOLD = Incident("id", "r", 1, "firing", "warning", (LEAD,), 120, 0.0, 2.0, told_ratio=2.0)
+FIRING = replace(UNTOLD, notified=("opened",))
 
 
 def lead(**values: Any) -> tuple[Diagnosis, ...]:
@@ -19,9 +20,12 @@ def lead(**values: Any) -> tuple[Diagnosis, ...]:
 
 
 TABLE: list[tuple[str, Incident | None, Incident, Reason | None]] = [
-    ("it fires for the first time", None, FIRING, "opened"),
-    ("it waits for an explanation", None, replace(FIRING, state="pending"), None),
-    ("it has waited long enough", replace(FIRING, state="pending"), FIRING, "opened"),
+    ("it fires for the first time", None, UNTOLD, "opened"),
+    ("it waits for an explanation", None, replace(UNTOLD, state="pending"), None),
+    ("it has waited long enough", replace(UNTOLD, state="pending"), UNTOLD, "opened"),
+    ("it has fired before anybody watched", UNTOLD, UNTOLD, "opened"),
+    ("it has become worse before anybody watched", UNTOLD, replace(UNTOLD, severity="critical"), "opened"),
+    ("it has ended before anybody watched", UNTOLD, replace(UNTOLD, state="closed", closed_as="resolved"), None),
     ("nothing has changed", FIRING, FIRING, None),
     ("it lasts a step longer", FIRING, replace(FIRING, lost_s=99.0), None),
     ("the slow step turns out to last", FIRING, replace(FIRING, diagnoses=lead(rule="phase_shift")), "escalated"),
@@ -38,8 +42,8 @@ TABLE: list[tuple[str, Incident | None, Incident, Reason | None]] = [
     ("nothing is heard of it any more", FIRING, replace(FIRING, state="closed", closed_as="expired"), "expired"),
     (
         "it ends before anybody was told",
-        replace(FIRING, state="pending"),
-        replace(FIRING, state="closed", closed_as="resolved"),
+        replace(UNTOLD, state="pending"),
+        replace(UNTOLD, state="closed", closed_as="resolved"),
         None,
     ),
 ]

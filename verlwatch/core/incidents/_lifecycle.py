@@ -76,7 +76,7 @@ class OpenIncidents:
         for diagnosis in sorted(left.values(), key=lambda d: (d.subject in DERIVED, -d.cost_s)):
             self._place(diagnosis, changes, moment)
         self._open = [change.after for change in changes if change.after.state != "closed"]
-        return tuple(change for change in changes if change.before != change.after)
+        return tuple(change for change in changes if change.before != change.after or not change.after.notified)
 
     def finish(self, moment: Moment) -> tuple[Change, ...]:
         """The run is over: what is open ends with it."""

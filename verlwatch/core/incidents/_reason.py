@@ -13,16 +13,15 @@ _RANK = {"info": 0, "warning": 1, "critical": 2}
 def reason(before: Incident | None, after: Incident) -> Reason | None:
     """Why this change of an incident is worth a message; None when it is not.
 
-    opened: it fires now and did not before · escalated: more severe, or a slow step turned out to last · updated: its
-    size moved by MOVED, or another phase leads it now · resolved, accepted, run ended, expired: it was firing and is
-    closed.
+    opened: it fires and nobody has been told · escalated: more severe, or a slow step turned out to last · updated: its
+    size moved by MOVED, or another phase leads it now · resolved, accepted, run ended, expired: people know of
+    it and it is closed.
     """
-    was_firing = before is not None and before.state == "firing"
     if after.state == "closed":
-        return after.closed_as if was_firing else None
+        return after.closed_as if after.notified else None
     if after.state == "pending":
         return None
-    if before is None or not was_firing:
+    if before is None or not after.notified:
         return "opened"
     old, new = before.diagnoses[0], after.diagnoses[0]
     if _RANK[after.severity] > _RANK[before.severity]:

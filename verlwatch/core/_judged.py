@@ -1,0 +1,180 @@
+"""The judged series of one run: each step's seconds go to their series, and what changed to the rules."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from verlwatch.core import steps
+from verlwatch.core.incidents import Ending
+from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT, phase
+from verlwatch.core.rules import RULES, Rule, View
+from verlwatch.core.series import Watch
+from verlwatch.core.types import ChangePoint, ClosedAs, Diagnosis, SeriesKey, Settings, State, Workload
+
+RECENT = 24
+SETTLING = 3
+SLIGHT = 2.0
+"""A phase that takes less than the least share of a step that is told, by this factor, is not judged yet."""
+MONTH_S = 30 * 86400.0
+_ENDING: dict[str, ClosedAs] = {"returned": "resolved", "settled": "accepted"}
+
+At = tuple[int, int]
+"""Attempt and step."""
+
+
+class JudgedSeries:
+    """By metric: its series, its last values, and what is expected of it."""
+
+    def __init__(self, run: str, settings: Settings) -> None:
+        self.run = run
+        self.settings = settings
+        self.series: dict[str, Watch] = {}
+        self.last: dict[str, At] = {}
+        """Of the last judged value."""
+        self.recent: dict[str, deque[float]] = {}
+        self.expected: dict[str, float] = {}
+        self.quarantined: dict[str, str] = {}
+        """Series or rule -> why it is no longer judged."""
+        self._waiting: dict[str, deque[tuple[int, int, float, float | None, float | None]]] = {}
+        """Of metrics not judged yet: attempt, step, value, tokens and longest response."""
+        self._dirty: set[str] = set()
+
+    def judge(self, at: At, facts: steps.StepFacts) -> tuple[bool, dict[str, Ending]]:
+        """Shows each metric's series its value: whether any value was new, and the changes that ended."""
+        endings: dict[str, Ending] = {}
+        fresh = False
+        for metric, value in facts.seconds.items():
+            # late values fill only series that are not past this step
+            if at <= self.last.get(metric, (0, -1)) or metric in self.quarantined:
+                continue
+            watch = self.series.get(metric) or self._take_up(metric, at, value, facts)
+            fresh = fresh or metric in self.recent
+            if watch is None:
+                continue
+            for point in self._update(watch, at, value, facts.work):
+                if point.action in _ENDING:
+                    last = point.onset - 1 if point.action == "returned" else at[1]
+                    endings[metric] = Ending(_ENDING[point.action], last)
+        return fresh, endings
+
+    def diagnose(self, step: int, seconds: Mapping[str, float], told: frozenset[str]) -> tuple[Diagnosis, ...]:
+        """What the rules make of the open changes; ``told`` are the subjects of open incidents."""
+        changes = self.changes
+        if not changes:
+            return ()
+        view = View(self.run, step, changes, seconds, self.expected, self.settings.min_step_share, told)
+        return tuple(diagnosis for rule in RULES for diagnosis in self._ask(rule, view))
+
+    @property
+    def changes(self) -> dict[str, ChangePoint]:
+        """Open changes by metric."""
+        return {m: c for m, watch in self.series.items() if watch.change is not None and (c := watch.current)}
+
+    def tune(self, settings: Settings) -> None:
+        """Takes up other settings; baselines stay."""
+        self.settings = settings
+        for watch in self.series.values():
+            watch.tune(self._rate(), settings.accept_after_steps)
+
+    # ------------------------------------------------------------------------------------------------ series
+    def _take_up(self, metric: str, at: At, value: float, facts: steps.StepFacts) -> Watch | None:
+        """The series of a metric that is judged from now on; None if it is not, or not yet.
+
+        The first values only wait: they are the slowest, and no measure of how many steps a month has.  So do those of
+        a phase that takes so little of a step that it would have to triple before anybody is told.  When it takes
+        more, what has waited is shown to its series first: the very step is judged.
+        """
+        if metric not in JUDGED:
+            return None
+        recent = self.recent.setdefault(metric, deque(maxlen=RECENT))
+        past = self._waiting.setdefault(metric, deque(maxlen=RECENT))
+        least = self.settings.min_step_share / SLIGHT * facts.seconds.get(STEP, 0.0)
+        if value < least or len(recent) < SETTLING:
+            self.last[metric] = at
+            recent.append(value)
+            past.append((*at, value, *facts.work))
+            return None
+        watch = self.series[metric] = self._watch(metric)
+        attempt = 0
+        for earlier, step, old, tokens, longest in self._waiting.pop(metric):
+            self._show(watch, step, old, Workload(tokens, longest), restart=earlier != attempt)
+            attempt = earlier
+        return watch
+
+    def _watch(self, metric: str) -> Watch:
+        """A new series."""
+        shares = phase(metric)
+        return Watch(
+            SeriesKey(self.run, metric),
+            (shares.tokens, shares.longest),
+            self._rate(),
+            worse="down" if metric == THROUGHPUT else "up",
+            accept_after=self.settings.accept_after_steps,
+        )
+
+    def _rate(self) -> float:
+        """False alarms per step that a series may raise: the run's budget over a month's steps and all series."""
+        seconds = self.recent.get(STEP) or [sum(median(values) for m, values in self.recent.items() if m != THROUGHPUT)]
+        step_s = min(max(median(seconds), 1.0), 3600.0)
+        return min(1.0, self.settings.false_alarms_per_month / (MONTH_S / step_s * len(JUDGED)))
+
+    def _update(self, watch: Watch, at: At, value: float, work: Workload) -> tuple[ChangePoint, ...]:
+        metric = watch.key.metric
+        restart = self.last.get(metric, (0, 0))[0] != at[0]
+        self.last[metric] = at
+        self.recent[metric].append(value)
+        self._dirty.add(metric)
+        points = self._show(watch, at[1], value, work, restart=restart)
+        if watch.expectation is not None:
+            self.expected[metric] = watch.expectation
+        return points
+
+    # A series or a rule that raises is set aside and reported; the rest of the run, and other runs, go on.
+    def _show(self, watch: Watch, step: int, value: float, work: Workload, *, restart: bool) -> tuple[ChangePoint, ...]:
+        try:
+            return watch.update(step, value, work, restart=restart)
+        except Exception as error:  # noqa: BLE001 - the guarded border around a run's judgement
+            self.quarantined[watch.key.metric] = repr(error)[:300]
+            return ()
+
+    def _ask(self, rule: Rule, view: View) -> tuple[Diagnosis, ...]:
+        if rule.NAME in self.quarantined:
+            return ()
+        try:
+            return rule.diagnose(view)
+        except Exception as error:  # noqa: BLE001 - the guarded border around a run's judgement
+            self.quarantined[rule.NAME] = repr(error)[:300]
+            return ()
+
+    # ------------------------------------------------------------------------------------------------ state
+    def states(self) -> list[State]:
+        """The series that changed since the last call, for the store."""
+        out = [
+            State("series", f"{self.run}\0{metric}", Watch.STATE_VERSION, self.series[metric].state())
+            for metric in sorted(self._dirty)
+        ]
+        self._dirty.clear()
+        return out
+
+    def state(self) -> dict[str, Any]:
+        """JSON-safe, without the series: each of them has a state of its own."""
+        return {
+            "judged": {metric: list(at) for metric, at in self.last.items()},
+            "recent": {metric: list(values) for metric, values in self.recent.items()},
+            "waiting": {metric: [list(row) for row in rows] for metric, rows in self._waiting.items()},
+            "expected": self.expected,
+        }
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """The inverse of `state`."""
+        self.last = {metric: (at[0], at[1]) for metric, at in data["judged"].items()}
+        self.recent = {metric: deque(values, maxlen=RECENT) for metric, values in data["recent"].items()}
+        self._waiting = {m: deque(map(tuple, rows), maxlen=RECENT) for m, rows in data["waiting"].items()}
+        self.expected = dict(data["expected"])
+
+    def restore_series(self, metric: str, data: Mapping[str, Any]) -> None:
+        """Takes up a series where it was."""
+        self.series[metric] = Watch.from_state(SeriesKey(self.run, metric), dict(data))
