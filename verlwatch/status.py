@@ -151,8 +151,9 @@ class Status:
     """Everything at ``now``.
 
     ``not_ready`` names everything that is not ready, each as ``<what>: <reason>``: sources, the store, a refused
-    configuration, receivers that do not take messages.  Who has no token where one is needed is told no reasons.  ``incidents`` are the open ones and the last few closed,
-    newest first.  ``incident_counts`` count since ``started_at``.
+    configuration, receivers that do not take messages.  Who has no token where one is needed is told no reasons.
+    ``incidents`` are the open ones and the last few closed, newest first.  ``incident_counts`` count since
+    ``started_at``.
     """
 
     version: str
