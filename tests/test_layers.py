@@ -36,8 +36,8 @@ LAYERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("verlwatch.demo", frozenset()),
 )
 PURE = frozenset({
-    "__future__", "array", "bisect", "collections", "contextlib", "dataclasses", "functools", "hashlib", "itertools", "json",
-    "math", "operator", "re", "statistics", "typing", "_typeshed", "orjson", "verlwatch",
+    "__future__", "array", "bisect", "collections", "contextlib", "dataclasses", "functools", "hashlib", "itertools",
+    "json", "math", "operator", "re", "statistics", "typing", "_typeshed", "orjson", "verlwatch",
     "importlib.import_module",  # of stringzilla, where it is installed
     "pathlib.PurePath",  # names a run after its file; it opens nothing
 })  # fmt: skip
