@@ -22,7 +22,7 @@ from verlwatch import config as configuration
 from verlwatch.config import Config, ConfigError
 from verlwatch.core.engine import RECALL, Engine
 from verlwatch.core.types import Outcome
-from verlwatch.fields import Secret, SecretError, read_secret
+from verlwatch.fields import Secret, SecretError, Start, read_secret
 from verlwatch.shell import logs, systemd
 from verlwatch.shell.clock import Clock, SystemClock
 from verlwatch.shell.deliver import Deliver
@@ -107,6 +107,7 @@ class App:
             _patterns(config),
             inbox,
             engine.cursors,
+            starts=_starts(config),
             poll_s=config.reading.poll_interval,
             max_files=config.reading.max_files,
             clock=clock,
@@ -267,7 +268,12 @@ class App:
         # Nothing from here on waits: a stop finds either the old configuration in force or the new one.
         self.config = configuration.in_force(self.config, new)
         self._engine.reconfigure(configuration.settings(new))
-        self._tail.reload(_patterns(new), poll_s=new.reading.poll_interval, max_files=new.reading.max_files)
+        self._tail.reload(
+            _patterns(new),
+            starts=_starts(new),
+            poll_s=new.reading.poll_interval,
+            max_files=new.reading.max_files,
+        )
         self._set_up_delivery(new, notifiers, self._deliver.delivered())
         self._start_delivery(tasks)
         self._tidy_wanted.set()
@@ -290,6 +296,10 @@ def _words(delta: configuration.Delta) -> dict[str, list[str]]:
 
 def _patterns(config: Config) -> dict[str, tuple[str, ...]]:
     return {run.name: run.logs for run in config.runs}
+
+
+def _starts(config: Config) -> dict[str, Start]:
+    return {run.name: run.start for run in config.runs}
 
 
 def _notifiers(config: Config, session: aiohttp.ClientSession) -> dict[str, Notifier]:

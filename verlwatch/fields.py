@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -28,6 +28,7 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 
 CREDENTIAL = "credential:"
 """Prefix of a secret's path that names a file of ``$CREDENTIALS_DIRECTORY`` (systemd's LoadCredential)."""
@@ -52,6 +53,10 @@ _BYTES = {
 _PERIODS = {"hour": 3600.0, "day": 86_400.0, "week": 604_800.0, "month": 30 * 86_400.0, "year": 365 * 86_400.0}
 
 
+Start = Literal["beginning", "end", "last-run"]
+"""What to do with what a log holds when it is first seen."""
+
+
 class Model(BaseModel):
     """Base of everything that is configured: values are fixed once read, and a key nobody knows is an error.
 
@@ -65,7 +70,12 @@ class Model(BaseModel):
     def _empty_is_absent(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        return {key: value for key, value in data.items() if value is not None or key not in cls.model_fields}
+        return {key: value for key, value in data.items() if value is not None or key not in cls.by_key()}
+
+    @classmethod
+    def by_key(cls) -> dict[str, FieldInfo]:
+        """The settings under the keys that a user writes."""
+        return {field.alias or name: field for name, field in cls.model_fields.items()}
 
 
 class SecretError(Exception):

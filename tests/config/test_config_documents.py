@@ -43,19 +43,17 @@ def rows() -> Iterator[str]:
     """The rows of the reference for all settings but those of receivers."""
     for name, field in Config.model_fields.items():
         if name in SECTIONS:
-            keys = SECTIONS[name].model_fields
+            keys = SECTIONS[name].by_key()
             yield from (f"| `{name}.{key}` | {written_default(of)} | {of.description} |" for key, of in keys.items())
         else:
             yield f"| `{name}` | {written_default(field)} | {field.description} |"
-    yield from (
-        f"| `runs[].{key}` | {written_default(of)} | {of.description} |" for key, of in Run.model_fields.items()
-    )
+    yield from (f"| `runs[].{key}` | {written_default(of)} | {of.description} |" for key, of in Run.by_key().items())
 
 
 def receiver_rows() -> Iterator[str]:
     """The rows of the reference for what each kind of receiver has of its own."""
     for notifier in NOTIFIERS:
-        for key, field in notifier.Config.model_fields.items():
+        for key, field in notifier.Config.by_key().items():
             if key not in {"name", "type"}:
                 kind = f"`receivers[].{key}` ({notifier.TYPE})"
                 yield f"| {kind} | {written_default(field)} | {field.description} |"
@@ -77,8 +75,8 @@ def test_every_kind_of_receiver_is_named_in_the_reference() -> None:
 
 
 def test_every_setting_is_described() -> None:
-    fields = [*Config.model_fields.values(), *Run.model_fields.values()]
-    fields += [field for section in SECTIONS.values() for field in section.model_fields.values()]
+    fields = [*Config.model_fields.values(), *Run.by_key().values()]
+    fields += [field for section in SECTIONS.values() for field in section.by_key().values()]
     assert all(field.description for field in fields)
 
 
@@ -92,11 +90,11 @@ def test_the_example_holds_every_setting_and_writes_each_default_as_it_is() -> N
     written = read(EXAMPLE).value
     assert set(written) == set(Config.model_fields)
     for name, section in SECTIONS.items():
-        assert written[name] == {key: as_text(field) for key, field in section.model_fields.items()}
-    assert set(written["runs"][0]) == set(Run.model_fields)
+        assert written[name] == {key: as_text(field) for key, field in section.by_key().items()}
+    assert set(written["runs"][0]) == set(Run.by_key())
     for notifier in NOTIFIERS:
         entries = [entry for entry in written["receivers"] if entry["type"] == notifier.TYPE]
-        assert {key for entry in entries for key in entry} == set(notifier.Config.model_fields)
+        assert {key for entry in entries for key in entry} == set(notifier.Config.by_key())
 
 
 def as_text(field: FieldInfo) -> Any:

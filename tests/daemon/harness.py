@@ -23,6 +23,11 @@ from aiohttp.typedefs import Handler
 LIMIT_S = 60.0
 
 
+def told_whole(arguments: tuple[str | Path, ...]) -> tuple[str, ...]:
+    """A log that is named by a flag is told whole unless the test says otherwise."""
+    return ("--from", "beginning") if "--log" in arguments and "--from" not in arguments else ()
+
+
 class Daemon:
     """`verlwatch run` in a process of its own."""
 
@@ -43,6 +48,7 @@ class Daemon:
         limited = () if open_files is None else ("prlimit", f"--nofile={open_files}:{open_files}")
         process = await asyncio.create_subprocess_exec(
             *limited, sys.executable, "-m", "verlwatch", "run", "--http-listen", "127.0.0.1:0", "--log-format", "json",
+            *told_whole(arguments),
             *map(str, arguments),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

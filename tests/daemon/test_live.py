@@ -54,6 +54,27 @@ async def test_a_whole_run_is_told_and_shown(recorded: Path, tmp_path: Path, sta
     assert await daemon.stop() == 0
 
 
+async def test_of_a_run_that_was_there_before_only_what_still_holds_is_told(
+    recorded: Path, tmp_path: Path, start: Starter, sink: Sink
+) -> None:
+    log = tmp_path / "qwen.log"
+    text = (recorded / "verl-0.4.1.debug.driver.log").read_bytes()
+    middle = text.index(b"\n", text.index(b"step:250 - ")) + 1
+    log.write_bytes(text[:middle])
+    daemon = await start(*arguments(log, tmp_path, sink), "--from", "last-run")
+    status = await daemon.caught_up(log)
+    assert status["runs"][0]["step"] == 250
+    assert [(i["phase"], i["state"]) for i in status["incidents"]] == [("gen", "firing")]
+    assert sink.received == []
+    with log.open("ab", buffering=0) as file:
+        file.write(text[middle:])
+    await daemon.caught_up(log)
+    assert [(body["phase"], body["reason"], body["onset_step"]) for _, _, body in sink.received] == [
+        ("gen", "opened", 200), ("gen", "run ended", 200),
+    ]  # fmt: skip
+    assert await daemon.stop() == 0
+
+
 async def test_a_missing_log_is_waited_for(recorded: Path, tmp_path: Path, start: Starter, sink: Sink) -> None:
     log = tmp_path / "later.log"
     daemon = await start(*arguments(log, tmp_path, sink))
@@ -137,18 +158,18 @@ async def test_a_reload_swaps_runs_and_receivers_and_keeps_the_old_file_when_the
     first.write_bytes((recorded / "verl-0.1.locallogger.log").read_bytes())
     second.write_bytes((recorded / "verl-0.3.0.post1.driver.log").read_bytes())
     config = tmp_path / "verlwatch.yaml"
-    config.write_text("runs: [{logs: [first.log]}]\n")
+    config.write_text("runs: [{logs: [first.log], from: beginning}]\n")
     daemon = await start("--config", config, "--state-dir", tmp_path / "state")
     await daemon.caught_up(first)
 
-    config.write_text("runs: [{logs: [first.log]}]\nreceiverz: []\n")
+    config.write_text("runs: [{logs: [first.log], from: beginning}]\nreceiverz: []\n")
     daemon.process.send_signal(signal.SIGHUP)
     status = await daemon.until(lambda s: not s["config"]["reload_ok"])
     assert "receiverz" in status["config"]["error"]
     assert [run["name"] for run in status["runs"]] == ["first"]
 
     config.write_text(
-        f"runs: [{{logs: [first.log]}}, {{logs: [second.log]}}]\n"
+        f"runs: [{{logs: [first.log], from: beginning}}, {{logs: [second.log], from: beginning}}]\n"
         f"receivers: [{{name: hook, type: webhook, url: '{sink.url}'}}]\n"
     )
     daemon.process.send_signal(signal.SIGHUP)

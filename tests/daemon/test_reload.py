@@ -17,13 +17,16 @@ async def test_with_a_full_disk_the_daemon_goes_on_and_clears_away_later(
     log = tmp_path / "train.log"
     log.write_bytes((recorded / "verl-0.3.0.post1.driver.log").read_bytes())
     config = tmp_path / "verlwatch.yaml"
-    config.write_text(f"runs: [{{logs: [train.log]}}]\nreceivers: [{{name: hook, type: webhook, url: '{sink.url}'}}]\n")
+    config.write_text(
+        "runs: [{from: beginning, logs: [train.log]}]\n"
+        f"receivers: [{{name: hook, type: webhook, url: '{sink.url}'}}]\n"
+    )
     sink.status = 503
     daemon = await start("--config", config, "--state-dir", tmp_path / "state")
     await daemon.until(lambda s: bool(s["receivers"]) and s["receivers"][0]["pending"] >= 6)
 
     daemon.fill_disk()
-    config.write_text("runs: [{logs: [train.log]}]\n")
+    config.write_text("runs: [{logs: [train.log], from: beginning}]\n")
     daemon.process.send_signal(signal.SIGHUP)
     status = await daemon.until(lambda s: s["receivers"] == [])
     assert status["config"]["reload_ok"]
@@ -48,11 +51,12 @@ async def test_what_needs_a_restart_stays_as_it_was_and_is_named_at_every_reload
     tmp_path: Path, start: Starter
 ) -> None:
     config = tmp_path / "verlwatch.yaml"
-    config.write_text("runs: [{logs: [train.log]}]\n")
+    config.write_text("runs: [{logs: [train.log], from: beginning}]\n")
     daemon = await start("--config", config, "--state-dir", tmp_path / "state")
     for limit in (7, 8):
         config.write_text(
-            f"runs: [{{logs: [train.log]}}]\nlogging: {{level: error}}\nreading: {{max_files: {limit}}}\n"
+            "runs: [{from: beginning, logs: [train.log]}]\n"
+            f"logging: {{level: error}}\nreading: {{max_files: {limit}}}\n"
         )
         daemon.process.send_signal(signal.SIGHUP)
         said = json.loads(await daemon.said("configuration reloaded"))
@@ -71,7 +75,7 @@ async def test_a_secret_that_was_replaced_stays_hidden(
     log = tmp_path / "train.log"
     config = tmp_path / "verlwatch.yaml"
     config.write_text(
-        "runs: [{name: r, logs: [train.log]}]\n"
+        "runs: [{name: r, from: beginning, logs: [train.log]}]\n"
         f"receivers: [{{name: hook, type: webhook, url: '{sink.url}', secret_file: token}}]\n"
     )
     daemon = await start("--config", config, "--state-dir", tmp_path / "state")
@@ -89,7 +93,10 @@ async def test_what_was_delivered_is_counted_on(recorded: Path, tmp_path: Path, 
     log = tmp_path / "train.log"
     log.write_bytes((recorded / "verl-0.3.0.post1.driver.log").read_bytes())
     config = tmp_path / "verlwatch.yaml"
-    config.write_text(f"runs: [{{logs: [train.log]}}]\nreceivers: [{{name: hook, type: webhook, url: '{sink.url}'}}]\n")
+    config.write_text(
+        "runs: [{from: beginning, logs: [train.log]}]\n"
+        f"receivers: [{{name: hook, type: webhook, url: '{sink.url}'}}]\n"
+    )
     daemon = await start("--config", config, "--state-dir", tmp_path / "state")
     delivered = (await daemon.caught_up(log))["receivers"][0]["delivered"]
     assert delivered >= 6
@@ -105,7 +112,7 @@ async def test_a_run_that_is_no_longer_configured_is_no_longer_shown(
     log = tmp_path / "train.log"
     log.write_bytes((recorded / "verl-0.1.locallogger.log").read_bytes())
     config = tmp_path / "verlwatch.yaml"
-    config.write_text("runs: [{logs: [train.log]}, {name: other, logs: [other.log]}]\n")
+    config.write_text("runs: [{logs: [train.log], from: beginning}, {name: other, logs: [other.log]}]\n")
     daemon = await start("--config", config, "--state-dir", tmp_path / "state")
     await daemon.until(lambda s: [run["name"] for run in s["runs"]] == ["train"] and s["runs"][0]["step"] == 299)
     config.write_text("runs: [{name: other, logs: [other.log]}]\n")

@@ -61,7 +61,7 @@ async def test_during_a_reload_that_waits_for_a_receiver(
     log.write_bytes((recorded / "verl-0.3.0.post1.driver.log").read_bytes())
     config = tmp_path / "verlwatch.yaml"
     config.write_text(
-        "runs: [{logs: [train.log]}]\ndelivery: {grace: 1s}\n"
+        "runs: [{logs: [train.log], from: beginning}]\ndelivery: {grace: 1s}\n"
         f"receivers: [{{name: hook, type: webhook, url: '{sink.url}'}}]\n"
     )
     sink.answers.clear()

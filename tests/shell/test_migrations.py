@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,8 +14,8 @@ from verlwatch.shell.store import StateDirError, StateTooNew, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+FIRST = Path(__file__).parents[1] / "data" / "schema-1.sql"
 OLD = "CREATE TABLE cursor (source TEXT PRIMARY KEY);"
 ADD_TOKEN = "ALTER TABLE cursor ADD COLUMN token TEXT NOT NULL DEFAULT '';"
 ADD_AGE = "ALTER TABLE cursor ADD COLUMN age REAL;"
@@ -58,10 +60,16 @@ def test_a_step_that_fails_leaves_the_version_before_it(connection: sqlite3.Conn
 
 
 def test_the_schema_in_force_is_that_of_the_first_version_brought_forward(connection: sqlite3.Connection) -> None:
-    """With the first migration, keep the schema it starts from as text here and compare the two ways to the newest."""
-    assert MIGRATIONS == ()
-    migrate(connection, schema(), MIGRATIONS)
-    assert version(connection) == 1
+    def tables(of: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
+        names = [row[0] for row in of.execute("SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite%'")]
+        return {name: of.execute(f"PRAGMA table_info({name})").fetchall() for name in names}
+
+    migrate(connection, FIRST.read_text(), ())
+    migrate(connection, "never used", MIGRATIONS)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as new:
+        migrate(new, schema(), MIGRATIONS)
+        assert tables(connection) == tables(new)
+        assert version(connection) == version(new) == 1 + len(MIGRATIONS)
 
 
 async def test_a_newer_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
@@ -74,7 +82,7 @@ async def test_a_newer_database_is_refused_and_left_as_it_is(tmp_path: Path) -> 
     with pytest.raises(StateTooNew) as caught:
         await Store.open(tmp_path)
     assert str(caught.value) == (
-        "state.db has schema version 7, this verlwatch knows up to 1; "
+        "state.db has schema version 7, this verlwatch knows up to 2; "
         "install the verlwatch that wrote it or a newer one, or give another --state-dir"
     )
     assert isinstance(caught.value, StateDirError)

@@ -11,6 +11,7 @@ import subprocess
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,15 +19,14 @@ import pytest
 from tests.fakes.outbox import notification, outcome
 from verlwatch.core.types import Cursor, Outcome, State, StepRow, Transition
 from verlwatch.shell._database import LAST_STEPS
-from verlwatch.shell._migrations import schema
 from verlwatch.shell._rows import pack, unpack
 from verlwatch.shell.notifiers import sample_message
 from verlwatch.shell.store import LONGEST_DELAY_S, StateDirInUse, Store, StoreDamaged, StoreUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
 
+FIRST_SCHEMA = Path(__file__).parents[1] / "data" / "schema-1.sql"
 CURSOR = Cursor("/logs/a.log", 3, 100, 120, mark=b"\x00\xffmark", token='{"ino":"18446744073709551615"}')
 TRANSITION = Transition(
     "opened", "i1", "phase_spike", "r", 1, "gen", 120, 121, 3.94, "warning", "gen took ×3.94", 121, 41.2, 162.3
@@ -261,7 +261,7 @@ async def test_whatever_the_size_nothing_goes_that_is_still_needed(store: Store)
 
 async def test_a_database_that_could_not_give_space_back_is_rewritten_once(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "state.db")
-    connection.executescript(f"{schema()}; PRAGMA user_version = 1;")
+    connection.executescript(f"{FIRST_SCHEMA.read_text()}; PRAGMA user_version = 1;")
     connection.close()
     store = await Store.open(tmp_path)
     await commit_wide(store, 0, 3000)

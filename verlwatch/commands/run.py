@@ -37,6 +37,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--log", action="append", metavar="LOG", help="log or glob of the run to watch; may be repeated"
     )
     parser.add_argument("--run-name", metavar="NAME", help="name of that run (default: name of the first log)")
+    parser.add_argument(
+        "--from",
+        dest="start",
+        metavar="WHERE",
+        help="what to do with what the log holds already: last-run (default; learns from it, tells what still holds), "
+        "beginning (tells it all), end (leaves it out)",
+    )
     parser.add_argument("--slack-webhook-file", metavar="FILE", help="file that holds a Slack incoming webhook's URL")
     parser.add_argument("--webhook-url", metavar="URL", help="send JSON notifications there")
     settings = parser.add_argument_group("settings of the configuration file", "see docs/CONFIG.md")

@@ -76,7 +76,7 @@ def _keys_at(path: KeyPath, value: Any) -> Iterable[str]:
             model = kinds.get(value["receivers"][index]["type"])
         case (str(section),):
             model = Config.model_fields[section].annotation
-    return model.model_fields if model else ()
+    return model.by_key() if model else ()
 
 
 def _repeated(value: Any) -> Iterator[tuple[KeyPath, str]]:

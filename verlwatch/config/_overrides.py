@@ -46,10 +46,10 @@ def apply(config: Config, env: Mapping[str, str], flags: Mapping[str, Any]) -> C
     """``config`` with what the environment and the command line say instead; raises ConfigError.
 
     ``flags`` holds texts under the names in OVERRIDES (None or absent: not given; others are ignored), and:
-    ``log`` a list of paths, which together are the only run, called ``run_name``; ``slack_webhook_file`` and
-    ``webhook_url``, which replace all receivers.  An empty variable counts as unset.
+    ``log`` a list of paths, which together are the only run, called ``run_name`` and read from ``start``;
+    ``slack_webhook_file`` and ``webhook_url``, which replace all receivers.  An empty variable counts as unset.
     """
-    value = config.model_dump(exclude_unset=True)
+    value = config.model_dump(exclude_unset=True, by_alias=True)
     sources: dict[KeyPath, str] = {}
     for name, path in OVERRIDES.items():
         for source, given in ((variable(name), env.get(variable(name)) or None), (flag(name), flags.get(name))):
@@ -57,8 +57,8 @@ def apply(config: Config, env: Mapping[str, str], flags: Mapping[str, Any]) -> C
                 _put(value, path, given)
                 sources[path] = source
     if logs := flags.get("log"):
-        value["runs"] = [{"logs": list(logs), "name": flags.get("run_name")}]
-        sources |= {("runs",): "--log", ("runs", 0, "name"): "--run-name"}
+        value["runs"] = [{"logs": list(logs), "name": flags.get("run_name"), "from": flags.get("start")}]
+        sources |= {("runs",): "--log", ("runs", 0, "name"): "--run-name", ("runs", 0, "from"): "--from"}
     if receivers := list(_receivers(flags)):
         value["receivers"] = [receiver for _, receiver in receivers]
         sources |= {("receivers", index): source for index, (source, _) in enumerate(receivers)}

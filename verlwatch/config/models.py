@@ -25,7 +25,19 @@ from pydantic import (
 )
 
 from verlwatch import fields
-from verlwatch.fields import Duration, FilePath, Model, Rate, ReceiverConfig, SecretPath, Share, Size, Url, within
+from verlwatch.fields import (
+    Duration,
+    FilePath,
+    Model,
+    Rate,
+    ReceiverConfig,
+    SecretPath,
+    Share,
+    Size,
+    Start,
+    Url,
+    within,
+)
 from verlwatch.shell.notifiers import NOTIFIERS
 
 if TYPE_CHECKING:
@@ -121,6 +133,13 @@ class Run(Model):
         min_length=1,
         description="Paths or glob patterns (`*`, `?`, `[…]`, `**`) of the console log and of verl's JSONL file log. "
         "Relative ones start at the folder of this file; `~` is expanded.",
+    )
+    start: Start = Field(
+        default="last-run",
+        alias="from",
+        description="What to do with what a log holds when it is first seen: `last-run` reads it all for the baselines "
+        "and tells of what still holds, not of what ended before; `beginning` tells everything; `end` reads only what "
+        "comes. A log that appears later is told from its first line.",
     )
 
     @model_validator(mode="before")

@@ -54,6 +54,7 @@ _ILL_FORMED = {
     "cursor": (
         _not("source", "text"), _not("generation", "integer"), _not("mark", "blob"), _not("token", "text"),
         _not("reread_from", "integer"), _not("applied_to", "integer"), "reread_from < 0", "applied_to < 0",
+        _not("history_to", "integer"),
     ),
     "state": (_not("kind", "text"), _not("key", "text"), _not("version", "integer")),
     "step": (_not("run", "text"), _not("attempt", "integer"), _not("step", "integer"), _no_time("at")),

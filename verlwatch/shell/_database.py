@@ -10,7 +10,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -119,9 +119,9 @@ class Database:
 
     def _put_cursor(self, cursor: Cursor) -> None:
         self._sql.execute(
-            "INSERT OR REPLACE INTO cursor (source, generation, reread_from, applied_to, mark, token)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (cursor.source, cursor.generation, cursor.reread_from, cursor.applied_to, cursor.mark, cursor.token),
+            "INSERT OR REPLACE INTO cursor (source, generation, reread_from, applied_to, mark, token, history_to)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            astuple(cursor),
         )
 
     def _put_step(self, row: StepRow) -> None:
@@ -169,7 +169,7 @@ class Database:
     def load(self, steps_per_attempt: int, attempts: int, prefix: str) -> Snapshot:
         """See `Store.load`."""
         cursors = self._sql.execute(
-            "SELECT source, generation, reread_from, applied_to, mark, token FROM cursor ORDER BY source"
+            "SELECT source, generation, reread_from, applied_to, mark, token, history_to FROM cursor ORDER BY source"
         )
         states = self._sql.execute("SELECT kind, key, version, data FROM state ORDER BY kind, key")
         steps: list[StepRow] = []

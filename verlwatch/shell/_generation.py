@@ -77,10 +77,14 @@ class Generation:
 
     def resume(self, at: Position | Fingerprint) -> None:
         """Takes up a position that this file matches."""
-        size = min(MARK_BYTES, at.offset)
-        self.offset = at.offset
-        self.mark = os.pread(self.fd, size, at.offset - size)
-        self._head = os.pread(self.fd, min(HEAD_BYTES, at.offset), 0)
+        self.skip_to(at.offset)
+
+    def skip_to(self, offset: int) -> None:
+        """Goes on at a byte as if all before it had been read."""
+        size = min(MARK_BYTES, offset)
+        self.offset = offset
+        self.mark = os.pread(self.fd, size, offset - size)
+        self._head = os.pread(self.fd, min(HEAD_BYTES, offset), 0)
         self._head_digest = digest(self._head)
 
     def seen(self, status: os.stat_result) -> None:

@@ -11,9 +11,11 @@ import stat
 from pathlib import Path
 
 from verlwatch.core.types import Chunk
-from verlwatch.shell._generation import ChangedError, Generation, Identity, Known, NotRegularError, kind, regular
+from verlwatch.fields import Start
+from verlwatch.shell._beside import Beside, was_read
+from verlwatch.shell._generation import ChangedError, Generation, Identity, Known, NotRegularError, kind
 from verlwatch.shell._source_view import SourceState, SourceView, complaint
-from verlwatch.shell.identity import Fingerprint, Position, siblings
+from verlwatch.shell.identity import Position
 from verlwatch.shell.printable import encodable
 
 CHUNK_BYTES = 128 << 10
@@ -21,13 +23,27 @@ LINGER_S = 5.0  # a replaced file must have been silent so long before the next 
 LINGER_MAX_S = 60.0  # a replaced file that never falls silent holds the next one up no longer
 DELETED_S = 60.0  # a silent deleted file is held open so long: it keeps its disk space
 RENAMED_S = 3600.0  # the same for a file that lives on under another name while the path names none
+OLD_S = 60.0  # a file that appears and has not been written to for so long was written before
 RETRY_S, RETRY_MAX_S = 0.5, 30.0
 
 
 class Source:
-    """Reads one path by polling.  Not async: the tail calls it in its reader thread."""
+    """Reads one path by polling.  Not async: the tail calls it in its reader thread.
 
-    def __init__(self, path: str, run: str, known: Known, position: Position | None = None) -> None:
+    What the file holds when it is seen first, with no position known, is dealt with as ``start`` says, unless it is
+    ``awaited``: it has appeared while somebody was watching, so it is no history.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        run: str,
+        known: Known,
+        position: Position | None = None,
+        *,
+        start: Start = "beginning",
+        awaited: bool = False,
+    ) -> None:
         self.path = path
         self._path = Path(path)
         self.name = encodable(path)
@@ -39,8 +55,12 @@ class Source:
         self.grown_at = float("-inf")
         self.last_read_at: float | None = None
         self._known = known
+        self._beside = Beside(path, encodable(path), known)
         self._position = position
         self._finished = position.finished if position else ()
+        self._start = start
+        self._awaited = awaited
+        self._history_to = 0
         self._current: Generation | None = None
         self._queue: list[Generation] = []
         self._searched = False
@@ -124,7 +144,8 @@ class Source:
             return None
         current.read_at = self.last_read_at = self.grown_at = now
         token = current.position(self._finished).token()
-        return Chunk(self.name, current.number, current.offset - len(data), data, token, self.run)
+        history_to = 0 if current.number else self._history_to
+        return Chunk(self.name, current.number, current.offset - len(data), data, token, self.run, history_to)
 
     def _move_on(self, now: float) -> bool:
         """At the end of the current generation: whether the next one is begun."""
@@ -199,6 +220,16 @@ class Source:
         else:
             self._queue = [base]
             self._begin(0)
+            self._leave_history(base, now)
+
+    def _leave_history(self, first: Generation, now: float) -> None:
+        """Deals with what was there before anybody watched; a file that is moved in brings history, too."""
+        if self._awaited and now - first.changed_ns / 1e9 < OLD_S:
+            return
+        if self._start == "end":
+            first.skip_to(first.size)
+        elif self._start == "last-run":
+            self._history_to = first.size
 
     def _supersede(self, current: Generation, base: Generation, now: float) -> None:
         """Another file has taken the place of the current one."""
@@ -216,7 +247,7 @@ class Source:
             return False
         current.look()
         position = current.position(self._finished)
-        found = None if current.linked else self._find(position, base, now)
+        found = None if current.linked else self._beside.find(position, base, now)
         if found is None:
             return False
         found.resume(position)
@@ -227,6 +258,7 @@ class Source:
 
     def _absent(self, now: float) -> None:
         """The path names nothing."""
+        self._awaited = True
         current = self._current
         if current is None:
             if self._position is not None and not self._searched:
@@ -241,7 +273,7 @@ class Source:
     # ------------------------------------------------------------------------------------------------ order of files
     def _follow(self, position: Position, base: Generation | None, now: float) -> Generation | None:
         """Takes up a position in the file that holds it now, if one does; then what came after it, ``base`` last."""
-        found = self._find(position, base, now)
+        found = self._beside.find(position, base, now)
         if found is None:
             self._finish(position)
             self._line_up(position, base, now)
@@ -254,35 +286,11 @@ class Source:
             self._line_up(position, base, now)
         return found
 
-    def _find(self, position: Position, base: Generation | None, now: float) -> Generation | None:
-        """The file that holds the position: the one with its inode if there is one, else the path's, else a copy."""
-        at_path = base if base is not None and position.matches(base.fd) else None
-        if at_path is not None and at_path.identity[1] == position.inode:
-            return at_path
-        copy: Generation | None = None
-        for path in [*reversed(siblings(self.path, position.inode)), position.path]:
-            other = self._known.open_beside(path, self.name, now)
-            if other is None:
-                continue
-            if other.identity[1] == position.inode and position.matches(other.fd):
-                self._let_go(copy)
-                return other
-            if (
-                copy is None
-                and at_path is None
-                and position.matches(other.fd)
-                and not _was_read(other, position.finished)
-            ):
-                copy = other
-            else:
-                self._let_go(other)
-        return at_path or copy
-
     def _line_up(self, since: Position, base: Generation | None, now: float) -> None:
         """Orders what is to be read after ``since``: files already held, rotated files not yet read, ``base`` last."""
         queue = list(self._queue)
         place = len(queue)  # in front of all files that are newer than the one looked at
-        for path, identity in reversed(self._written_since(since)):
+        for path, identity in reversed(self._beside.written_since(since, self._current)):
             held = [generation.identity for generation in queue]
             if identity in held:
                 place = min(place, held.index(identity))
@@ -293,25 +301,11 @@ class Source:
         self._queue = [*queue, *([base] if base else [])]
         for generation in queue:
             others = [other for other in (self._current, *self._queue) if other not in {None, generation}]
-            if _was_read(generation, since.with_finished()) or any(
+            if was_read(generation, since.with_finished()) or any(
                 generation.copied_from(other) for other in others if other
             ):
                 self._queue.remove(generation)
                 self._known.close(generation)
-
-    def _written_since(self, since: Position) -> list[tuple[str, Identity]]:
-        """Rotated files that are newer than ``since``, by name if its own is among them, or by time; oldest first."""
-        if since.changed_ns is None:
-            return []
-        beside = [(path, status) for path in siblings(self.path, since.inode) if (status := regular(path)) is not None]
-        identities = [(status.st_dev, status.st_ino) for _, status in beside]
-        here = self._current.identity if self._current is not None else (since.device, since.inode)
-        rank = identities.index(here) if here in identities else len(beside)
-        return [
-            (path, identity)
-            for index, ((path, status), identity) in enumerate(zip(beside, identities, strict=True))
-            if index > rank or status.st_mtime_ns >= since.changed_ns
-        ]
 
     def _begin(self, number: int) -> None:
         """Makes the first of the queue the current generation."""
@@ -322,10 +316,6 @@ class Source:
         before = self._known.finished(current) if not current.offset else None
         if before is not None:
             current.resume(before)
-
-    def _let_go(self, generation: Generation | None) -> None:
-        if generation is not None:
-            self._known.close(generation)
 
     def _finish(self, position: Position) -> None:
         self._finished = position.with_finished()
@@ -339,12 +329,3 @@ class Source:
             return
         self._trouble = ("unreadable", complaint(self.name, error))
         self.retry_s = min(RETRY_MAX_S, 2 * self.retry_s or RETRY_S)
-
-
-def _was_read(generation: Generation, finished: tuple[Fingerprint, ...]) -> bool:
-    """Whether an unread file holds what was read already: a finished generation, or a copy of one."""
-    generation.look()
-    return not generation.offset and any(
-        item.matches(generation.fd) and (generation.size == item.offset or generation.identity[1] == item.inode)
-        for item in finished
-    )

@@ -3,14 +3,16 @@
 --
 -- JSON columns hold what _rows.py packs: a number that is not finite is written as NaN or Infinity.
 
--- Where reading of a source resumes; `token` is the file reader's own (inode numbers in it may exceed 63 bits).
+-- Where reading of a source resumes; `token` is the file reader's own (inode numbers in it may exceed 63 bits),
+-- `history_to` the end of what was there before anybody watched.
 CREATE TABLE cursor (
     source      TEXT PRIMARY KEY,
     generation  INTEGER NOT NULL,
     reread_from INTEGER NOT NULL,
     applied_to  INTEGER NOT NULL,
     mark        BLOB    NOT NULL,
-    token       TEXT    NOT NULL
+    token       TEXT    NOT NULL,
+    history_to  INTEGER NOT NULL DEFAULT 0
 );
 
 -- The core's state; `version` tags the form of `data` (JSON).

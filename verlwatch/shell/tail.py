@@ -11,6 +11,7 @@ the event loop.
 2. *Stat* the path of every source that is due: every 100 ms if its run has grown within the last six hours, however
    rarely it grows, else every second.  Where nothing is, the source waits and is looked at twice a second.
 3. *Open* what the path names if that is not open yet: without blocking, regular files only, no file for two sources.
+   What a file holds that nobody has read before and that was there at the start is history (`runs[].from`).
    A stored position is taken up again only if head and mark prove it (see identity.py), wherever the content is now:
    at the path, or beside it under another name.  Otherwise the file is the next generation, from its first byte.
 4. *Read* from the open descriptor, whatever the path names by now: one `pread` from 64 bytes before the offset.  Are
@@ -58,6 +59,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from verlwatch.core.types import Chunk, Cursor
+from verlwatch.fields import Start
 from verlwatch.shell._discover import Found, discover
 from verlwatch.shell._generation import Known
 from verlwatch.shell._glob import DIRECTORIES, PATHS
@@ -91,7 +93,8 @@ _T = TypeVar("_T")
 class Tail:
     """Follows the files that ``patterns`` (run name -> absolute paths and globs) name, and fills the inbox.
 
-    ``cursors`` are where an earlier process got to.  ``poll_s`` is the interval for files of a live run.
+    ``starts`` (by run) says what to do with what a file holds that was there before.  ``cursors`` are where an earlier
+    process got to.  ``poll_s`` is the interval for files of a live run.
     """
 
     def __init__(
@@ -100,11 +103,13 @@ class Tail:
         inbox: Inbox,
         cursors: Iterable[Cursor],
         *,
+        starts: Mapping[str, Start] | None = None,
         poll_s: float = 0.1,
         max_files: int = 1024,
         clock: Clock,
     ) -> None:
         self._patterns = dict(patterns)
+        self._starts = dict(starts or {})
         self._inbox = inbox
         self._poll_s = poll_s
         self._max_files = max_files
@@ -155,9 +160,17 @@ class Tail:
         self._stopping = True
         self._woken.set()
 
-    def reload(self, patterns: Mapping[str, tuple[str, ...]], *, poll_s: float, max_files: int) -> None:
+    def reload(
+        self,
+        patterns: Mapping[str, tuple[str, ...]],
+        *,
+        starts: Mapping[str, Start] | None = None,
+        poll_s: float,
+        max_files: int,
+    ) -> None:
         """Follows these patterns from the next cycle on; a file named by both goes on where it is."""
         self._patterns = dict(patterns)
+        self._starts = dict(starts or {})
         self._poll_s = poll_s
         self._max_files = max_files
         self._reloaded = True
@@ -244,6 +257,7 @@ class Tail:
         """Step 1."""
         self._busy = (_SEARCH, now)
         reloaded, self._reloaded = self._reloaded, False
+        awaited = not reloaded and self._searched_at > _NEVER
         found = discover(self._patterns, {*self._sources, *self._positions}, self._limit)
         for path, source in list(self._sources.items()):
             if path not in found.runs and (reloaded or source.waiting):
@@ -254,7 +268,9 @@ class Tail:
         new = [path for path in found.runs if path not in self._sources]
         for path in sorted(new, key=lambda path: encodable(path) not in self._positions):
             position = self._positions.pop(encodable(path), None)
-            self._sources[path] = Source(path, found.runs[path], self._known, position)
+            run = found.runs[path]
+            start = self._starts.get(run, "beginning")
+            self._sources[path] = Source(path, run, self._known, position, start=start, awaited=awaited)
         for path, run in found.runs.items():
             source = self._sources[path]
             source.run = run

@@ -63,7 +63,7 @@ def read(now: Status, stalled: str | None = None) -> Reading:
         "since step 201, noticed at step 205 · opened 2026-03-01 13:43:12 +0100 (20 min ago)",
         "53.4 s → 83.2 s (1.56×)",
         "resolved at step 155",
-        "182 MB of 182 MB 7.29 kB, 0 s 1,204,882 (2 cut, 1 broken, 3 undecodable, 16 NUL)",
+        "182 MB of 182 MB (100%) 7.29 kB, 0 s 1,204,882 (2 cut, 1 broken, 3 undecodable, 16 NUL)",
         "unreadable permission denied; let the user verlwatch runs as read it",
         "team-slack slack 6 0 0",
         "HTTP 503 from hooks.example.com",

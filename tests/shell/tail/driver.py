@@ -9,6 +9,7 @@ import asyncio
 from pathlib import Path
 
 from verlwatch.core.types import Chunk, Cursor
+from verlwatch.fields import Start
 from verlwatch.shell.tail import Inbox, SourceView, Tail
 
 
@@ -72,6 +73,7 @@ class Driver:
     def __init__(self, *patterns: str | Path, max_files: int = 1024) -> None:
         self.patterns = {"run": tuple(str(pattern) for pattern in patterns)}
         self.max_files = max_files
+        self.starts: dict[str, Start] = {}
         self.clock = Clock(1_000_000.0)
         self.lines: list[bytes] = []
         self.chunks: list[Chunk] = []
@@ -85,7 +87,14 @@ class Driver:
         del self.lines[self.committed :]
         self._splitters = {}
         self.inbox = Inbox()
-        self.tail = Tail(self.patterns, self.inbox, self.cursors.values(), max_files=self.max_files, clock=self.clock)
+        self.tail = Tail(
+            self.patterns,
+            self.inbox,
+            self.cursors.values(),
+            starts=self.starts,
+            max_files=self.max_files,
+            clock=self.clock,
+        )
 
     def kill(self) -> None:
         """The process dies: descriptors are closed, nothing else happens."""

@@ -197,11 +197,17 @@ def _source(one: SourceStatus, now: float, zone: tzinfo | None) -> Sequence[str]
         tag("code", one.source),
         one.run,
         joined(_chip("live" if one.readable else "bad", one.state), " ", one.error or ""),
-        f"{size(one.position)} of {size(one.size)}" if one.size is not None else size(one.position),
+        _read(one),
         f"{size(one.lag_bytes)}, {duration(one.lag_s)}" if one.lag_bytes else "nothing",
         f"{one.lines:,} ({odd})" if odd else f"{one.lines:,}",
         moment(one.last_read_at, now, zone),
     )
+
+
+def _read(one: SourceStatus) -> str:
+    if not one.size:
+        return size(one.position)
+    return f"{size(one.position)} of {size(one.size)} ({min(1.0, one.position / one.size):.0%})"
 
 
 def _receivers(receivers: Sequence[ReceiverStatus], now: float, zone: tzinfo | None) -> Html:

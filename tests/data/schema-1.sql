@@ -1,0 +1,61 @@
+-- Everything that must survive a restart.  A commit touches several of these tables in one transaction, so that the
+-- position in a file, what was made of it and what is still to be sent can never disagree.
+--
+-- JSON columns hold what _rows.py packs: a number that is not finite is written as NaN or Infinity.
+
+-- Where reading of a source resumes; `token` is the file reader's own (inode numbers in it may exceed 63 bits).
+CREATE TABLE cursor (
+    source      TEXT PRIMARY KEY,
+    generation  INTEGER NOT NULL,
+    reread_from INTEGER NOT NULL,
+    applied_to  INTEGER NOT NULL,
+    mark        BLOB    NOT NULL,
+    token       TEXT    NOT NULL
+);
+
+-- The core's state; `version` tags the form of `data` (JSON).
+CREATE TABLE state (
+    kind    TEXT    NOT NULL,
+    key     TEXT    NOT NULL,
+    version INTEGER NOT NULL,
+    data    BLOB    NOT NULL,
+    PRIMARY KEY (kind, key)
+);
+
+-- The numbers of each step (JSON object), for pages, reports and for recognising a step that is told again.
+CREATE TABLE step (
+    run     TEXT    NOT NULL,
+    attempt INTEGER NOT NULL,
+    step    INTEGER NOT NULL,
+    at      REAL    NOT NULL,
+    data    BLOB    NOT NULL,
+    PRIMARY KEY (run, attempt, step)
+);
+CREATE INDEX step_by_age ON step (at);
+
+-- What happened to incidents, in order (JSON of a Transition).
+CREATE TABLE transition (
+    id   INTEGER PRIMARY KEY,
+    at   REAL NOT NULL,
+    data BLOB NOT NULL
+);
+
+-- Messages for receivers.  A row stays `pending` until the receiver has said yes (`done`) or a final no (`dead`).
+CREATE TABLE outbox (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    dedup_key   TEXT    NOT NULL,
+    receiver    TEXT    NOT NULL,
+    incident    TEXT    NOT NULL,
+    reason      TEXT    NOT NULL,
+    message     BLOB    NOT NULL,
+    created_at  REAL    NOT NULL,
+    status      TEXT    NOT NULL DEFAULT 'pending',
+    due_at      REAL    NOT NULL,
+    attempts    INTEGER NOT NULL DEFAULT 0,
+    error       TEXT    NOT NULL DEFAULT '',
+    finished_at REAL,
+    UNIQUE (dedup_key, receiver)
+);
+CREATE INDEX outbox_pending ON outbox (receiver, incident, id) WHERE status = 'pending';
+CREATE INDEX outbox_by_status ON outbox (receiver, status, created_at);
+CREATE INDEX outbox_finished ON outbox (finished_at) WHERE finished_at IS NOT NULL;
