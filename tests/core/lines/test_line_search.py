@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from verlwatch.core.lines import KINDS, _search
-from verlwatch.core.lines._search import candidates, literals
+from verlwatch.core.lines._search import Candidates, literals
 
 
 def test_every_needle_holds_a_literal_that_is_searched() -> None:
@@ -25,6 +25,14 @@ def test_a_needle_that_holds_another_is_not_searched() -> None:
             """Reads nothing."""
 
     assert literals([Kind()]) == (b"loss", b"memory")
+
+
+def candidates(block: bytes, wanted: tuple[bytes, ...]) -> list[tuple[int, int]]:
+    found, at, search = [], 0, Candidates(block, wanted)
+    while (span := search.after(at))[0] < len(block):
+        found.append(span)
+        at = span[1] + 1
+    return found
 
 
 def search_finds_what_a_loop_finds() -> None:
@@ -50,4 +58,4 @@ def test_stringzilla_finds_the_same() -> None:
 
 
 def test_nothing_is_searched_without_kinds() -> None:
-    assert list(candidates(b"x\n", ())) == []
+    assert candidates(b"x\n", ()) == []

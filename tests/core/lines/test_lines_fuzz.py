@@ -28,7 +28,7 @@ def test_any_bytes_are_read_without_an_error(data: bytes) -> None:
     reader.feed(data, 0.0)
     reader.finish(0.0)
     assert reader.counts.broken == 0
-    assert reader.counts.lines == data.count(b"\n")
+    assert reader.counts.lines <= data.count(b"\n")
     assert reader.counts.nul == data.count(b"\0")
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class Counts:
     """Counters of one Reader, from its start on (a restart rereads a little).
 
-    ``lines`` newlines seen; ``cut_lines`` lines over the limit, or let go for want of memory; ``broken`` messages on
-    which a kind raised, with an escaped ``sample`` of the first; ``undecodable`` lines that are not UTF-8; ``nul``
-    bytes that are zero.
+    ``lines`` that hold a needle, or may end one that does; ``cut_lines`` lines over the limit, or let go for want of
+    memory; ``broken`` messages on which a kind raised, with an escaped ``sample`` of the first; ``undecodable`` lines
+    that are not UTF-8; ``nul`` bytes that are zero.
     """
 
     lines: int = 0

@@ -20,7 +20,7 @@ from verlwatch.core.types import NOBODY, Writer
 WANDB_LIMIT = 4096
 """wandb's output.log cuts lines at this many characters: a line of exactly that length has lost its end."""
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[@-~]")
+_CODE = re.compile(r"\[[0-9;?]*[@-~]")  # behind an ESC
 _ANSI_IN_CARETS = re.compile(r"\^\[\[[0-9;?]*[@-~]")  # as less and vim show ESC, and as people paste it
 _SHIPPED_AT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,20}(?:Z|[+-][0-9]{2}:?[0-9]{2}) ")
 _PREFIX = re.compile(r"\((\w+) pid=([0-9]{1,10})(?:, ip=([^)\s]{1,64}))?\) ?")
@@ -36,7 +36,7 @@ def messages(text: str, *, cut: bool | None = None) -> list[Line]:
     if len(text) == WANDB_LIMIT:
         cut = True
     if "\x1b" in text:
-        text = _ANSI.sub("", text)
+        text = _without_codes(text)
     if "^" in text:
         text = _ANSI_IN_CARETS.sub("", text)
     if text.startswith("20") and (shipped := _SHIPPED_AT.match(text)):
@@ -51,21 +51,31 @@ def messages(text: str, *, cut: bool | None = None) -> list[Line]:
     return [line for line in lines if line.text]
 
 
+def _without_codes(text: str) -> str:
+    """Takes out ANSI escape sequences; looking for the few ESCs costs a fraction of trying a pattern everywhere."""
+    first, *pieces = text.split("\x1b")
+    return first + "".join(piece[code.end() :] if (code := _CODE.match(piece)) else f"\x1b{piece}" for piece in pieces)
+
+
 def _segments(part: str, writer: Writer, cut: bool | None) -> list[Line]:
     """Splits at the prefixes of writers; a part without one belongs to the writer of the part before."""
     prefixes = _prefixes(part) if "=" in part else []
     if not prefixes:
         return _unwrapped(part, writer, cut)
+    if len(prefixes) == 1 and not prefixes[0].start():
+        return _unwrapped(part[prefixes[0].end() :], _writer(prefixes[0]), cut)
     ends = [*(prefix.start() for prefix in prefixes[1:]), len(part)]
     lines: list[Line] = []
     if begin := prefixes[0].start():
         lines = _unwrapped(part[:begin], writer, cut=True)
     for prefix, end in zip(prefixes, ends, strict=False):
-        name, pid, ip = prefix.groups()
-        lines += _unwrapped(
-            part[prefix.end() : end], Writer(name, int(pid), ip or ""), cut if end == len(part) else True
-        )
+        lines += _unwrapped(part[prefix.end() : end], _writer(prefix), cut if end == len(part) else True)
     return lines
+
+
+def _writer(prefix: re.Match[str]) -> Writer:
+    name, pid, ip = prefix.groups()
+    return Writer(name, int(pid), ip or "")
 
 
 def _prefixes(part: str) -> list[re.Match[str]]:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from verlwatch.core.types import NOBODY, Writer
 
 _ROLLOUT_WORKERS = ("WorkerDict", "AgentLoopWorker", "RewardLoopWorker", "RewardManager", "vLLM", "SGLang")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One message of one writer, without prefix, colours, log level and dedup suffix.
 
     ``cut`` says what is known of the message's end: True, the rest is missing; False, it is whole; None, it ended like
@@ -38,8 +37,7 @@ class Line:
         return name.startswith(_ROLLOUT_WORKERS) or "Rollout" in name
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(NamedTuple):
     """The values of one step under the line's own names; becomes Samples.
 
     ``is_rest`` is given by a line whose end may be missing: it tells whether a later message is that end.  The values

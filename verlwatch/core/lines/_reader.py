@@ -27,7 +27,7 @@ from verlwatch.core.lines._counts import Counts
 from verlwatch.core.lines._kinds import KINDS
 from verlwatch.core.lines._line import Kind
 from verlwatch.core.lines._reading import OPEN_S, Place, Reading, is_utf8
-from verlwatch.core.lines._search import candidates, literals
+from verlwatch.core.lines._search import Candidates, literals
 from verlwatch.core.types import Record
 
 _MARK = 64
@@ -161,7 +161,6 @@ class Reader:
 
     def _whole_lines(self, block: bytes, now: float) -> list[Record]:
         """Lines that end in a newline; splits at those over the limit, of which there are none as a rule."""
-        self.counts.lines += block.count(b"\n")
         records: list[Record] = []
         at = 0
         while at < len(block):
@@ -177,16 +176,19 @@ class Reader:
     def _lines(self, block: bytes, now: float) -> list[Record]:
         """Reads the lines that hold a needle; while one waits for its end, every line, for any may be that end."""
         records: list[Record] = []
-        spans = candidates(block, self._literals)
+        candidates = Candidates(block, self._literals)
+        ascii_only = block.isascii()
         at = 0
         while at < len(block):
-            if self._reading.oldest:
+            if self._reading.waits:
                 start, end = at, block.index(b"\n", at)
             else:
-                start, end = next((span for span in spans if span[0] >= at), (len(block), len(block)))
-                self._count_undecodable(block[at:start])
+                start, end = candidates.after(at)
+                if not ascii_only:
+                    self._count_undecodable(block[at:start])
                 if start == end:
                     break
+            self.counts.lines += 1
             mark = (self._before + block[max(0, start - _MARK) : start])[-_MARK:]
             place = Place(self._start + start, self._start + end + 1, mark)
             records += self._reading.line(block[start:end], place, now)
@@ -210,7 +212,6 @@ class Reader:
         if not end:
             return b""
         self._skipping = False
-        self.counts.lines += 1
         return data[end:]
 
     def _pass(self, data: bytes) -> None:
@@ -218,9 +219,7 @@ class Reader:
         self._before = (self._before + data[-_MARK:])[-_MARK:]
 
     def _count_undecodable(self, lines: bytes) -> None:
-        """Lines that nobody reads are decoded only to be counted, and only where they are not ASCII."""
-        if lines.isascii():
-            return
+        """Lines that nobody reads are decoded only to be counted, and not where all are ASCII."""
         try:
             lines.decode()
         except UnicodeDecodeError:

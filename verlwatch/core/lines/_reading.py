@@ -7,7 +7,7 @@ another line of a kind comes from that writer, or for so many further lines, byt
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from verlwatch.core.lines._counts import Counts
@@ -86,6 +86,11 @@ class Reading:
         self._open: dict[Writer, Open] = {}  # oldest first
 
     @property
+    def waits(self) -> bool:
+        """Whether any line waits for its end."""
+        return bool(self._open)
+
+    @property
     def oldest(self) -> Open | None:
         """The line that has waited longest."""
         return next(iter(self._open.values()), None)
@@ -101,6 +106,8 @@ class Reading:
             self._counts.undecodable += 1
             text = raw.decode(errors="replace")
         kinds = _Fitting(self._kinds, raw)
+        if not self._open and not any(True for _ in kinds):
+            return records
         said = messages(text, cut=cut)
         if len(said) > MESSAGES:
             self._counts.cut_lines += 1
@@ -154,9 +161,9 @@ class Reading:
         if line.text:
             if not self._guarded(waiting.kind, waiting.is_rest, line.text):
                 return
-            whole = replace(line, text=waiting.line.text + line.text)
+            whole = line._replace(text=waiting.line.text + line.text)
         elif line.writer.pid:
-            whole = replace(waiting.line, cut=False)
+            whole = waiting.line._replace(cut=False)
         else:
             return
         said = self._guarded(waiting.kind, waiting.kind.parse, whole)
@@ -170,7 +177,7 @@ class Reading:
 
     def _close(self, writer: Writer, end: int, records: list[Record]) -> None:
         waiting = self._open.pop(writer)
-        line = replace(waiting.line, cut=True)
+        line = waiting.line._replace(cut=True)
         said = self._guarded(waiting.kind, waiting.kind.parse, line)
         if said is not None:
             records.append(self._record(waiting.kind, line, said, end))

@@ -8,7 +8,7 @@ a fraction of that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 
 from verlwatch.core.lines._line import Kind
@@ -32,13 +32,29 @@ def literals(kinds: Iterable[Kind]) -> tuple[bytes, ...]:
     return tuple(sorted(a for a in needles if not any(b in a for b in needles if b != a)))
 
 
-def candidates(block: bytes, wanted: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """Spans (first byte, newline) of the lines of ``block`` that hold one of ``wanted``; every line ends in newline."""
-    hits = [(_find(block, literal, 0), literal) for literal in wanted]
-    hits = [hit for hit in hits if hit[0] >= 0]
-    while hits:
-        at = min(hits)[0]
-        start, end = block.rfind(b"\n", 0, at) + 1, block.index(b"\n", at)
-        yield start, end
-        hits = [hit if hit[0] > end else (_find(block, hit[1], end), hit[1]) for hit in hits]
-        hits = [hit for hit in hits if hit[0] >= 0]
+class Candidates:
+    """The lines of a block that hold one of ``wanted``, in order; every line of the block ends in a newline."""
+
+    def __init__(self, block: bytes, wanted: Sequence[bytes]) -> None:
+        self._block = block
+        self._hits = [(at, literal) for literal in wanted if (at := _find(block, literal, 0)) >= 0]
+
+    def after(self, at: int) -> tuple[int, int]:
+        """First byte and newline of the next such line that begins at ``at`` or later; twice the end if there is none.
+
+        What is asked for must not go back.
+        """
+        block = self._block
+        first = len(block)
+        for i in range(len(self._hits) - 1, -1, -1):
+            hit, literal = self._hits[i]
+            if hit < at:
+                hit = _find(block, literal, at)
+                if hit < 0:
+                    del self._hits[i]
+                    continue
+                self._hits[i] = hit, literal
+            first = min(first, hit)
+        if first == len(block):
+            return first, first
+        return block.rfind(b"\n", at, first) + 1 or at, block.index(b"\n", first)

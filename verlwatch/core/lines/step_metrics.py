@@ -59,7 +59,10 @@ def parse(line: Line) -> Numbers | None:
 
 def _is_suspect(items: str) -> bool:
     """Whether a training line does not show what every whole one shows."""
-    return not any(mark in items for mark in _WHOLE) and any(group in items for group in _TRAINING)
+    for mark in _WHOLE:
+        if mark in items:
+            return False
+    return any(group in items for group in _TRAINING)
 
 
 def _is_broken(last: str, before: str) -> bool:

@@ -170,7 +170,7 @@ def _sources(to: _Exposition, sources: Sequence[SourceStatus]) -> Iterator[Metri
         labels,
         [(key, one.last_read_at) for key, one in rows],
     )
-    yield to.counter("lines_total", "Lines read.", labels, [(key, one.lines) for key, one in rows])
+    yield to.counter("lines_total", "Lines that hold something known.", labels, [(key, one.lines) for key, one in rows])
     yield to.counter("lines_cut_total", "Lines cut for length.", labels, [(key, one.cut_lines) for key, one in rows])
     yield to.counter(
         "lines_broken_total", "Lines that made a reader fail.", labels, [(key, one.broken_lines) for key, one in rows]

@@ -180,7 +180,7 @@ def _phases(phases: Sequence[PhaseStatus]) -> Html:
 
 
 def _sources(sources: Sequence[SourceStatus], now: float, zone: tzinfo | None) -> Html:
-    headings = ("Source", "Run", "State", "Position", "Not judged", "Lines", "Last read")
+    headings = ("Source", "Run", "State", "Position", "Not judged", "Lines known", "Last read")
     rows = [("" if one.readable else "bad", _source(one, now, zone)) for one in sources[:SOURCES_LIMIT]]
     return joined(table(headings, rows, "stack"), _more(len(sources) - SOURCES_LIMIT)) if rows else tag("p", "None.")
 
