@@ -117,6 +117,19 @@ class Event:
 Record = Samples | Event
 
 
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """Records of one source in their order: all that goes from who reads to who judges, on one host or between two.
+
+    ``run`` is the run that the source belongs to; ``history`` says that all of it was there before anybody watched.
+    """
+
+    source: str
+    run: str
+    records: tuple[Record, ...]
+    history: bool = False
+
+
 class SeriesKey(NamedTuple):
     """One series of numbers: a metric (canonical phase name, ``step``, ``throughput``) of a run."""
 

@@ -1,0 +1,113 @@
+"""Every source that is read: bytes in, extracts and cursors out.
+
+What an engine judges and what an agent ships begins here, with the same cursors; neither knows of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import PurePath
+
+from verlwatch.core.lines import LONG_BYTES, ROOM_BYTES, Reader, too_much
+from verlwatch.core.types import Chunk, Cursor, Extract, Record
+
+
+class Sources:
+    """One Reader per source, and where reading it resumes.  The methods give extracts, then the cursors behind them."""
+
+    def __init__(self, line_limit: int) -> None:
+        self.readers: dict[str, Reader] = {}
+        self.cursors: dict[str, Cursor] = {}
+        self._runs: dict[str, str] = {}
+        self._line_limit = line_limit
+
+    def tune(self, line_limit: int) -> None:
+        """Reads lines of up to so many bytes."""
+        self._line_limit = line_limit
+        for reader in self.readers.values():
+            reader.line_limit = line_limit
+
+    def feed(self, chunk: Chunk, now: float) -> tuple[list[Extract], list[Cursor]]:
+        """Takes bytes that continue a source; a new generation begins at its first byte."""
+        source = chunk.source
+        self._runs[source] = chunk.run or PurePath(source).stem or source
+        extracts: list[Extract] = []
+        reader = self.readers.get(source)
+        if reader is None or reader.generation != chunk.generation:
+            if reader is not None:
+                extracts += self._extracts(source, reader.finish(now))
+            reader = self._begin(chunk)
+        extracts += self._extracts(source, reader.feed(chunk.data, now))
+        cursors = [self._advance(reader, chunk.token)]
+        if reader.held > LONG_BYTES:
+            for crowded in too_much(self.readers.values(), max(ROOM_BYTES, self._line_limit)):
+                extracts += self._extracts(crowded.source, crowded.let_go(now))
+                cursors.append(self._advance(crowded))
+        return extracts, cursors
+
+    def tick(self, now: float) -> tuple[list[Extract], list[Cursor]]:
+        """Lets time pass: closes constructs that nothing continued."""
+        extracts: list[Extract] = []
+        cursors = []
+        for source, reader in self.readers.items():
+            due = reader.deadline()
+            if due is not None and due <= now:
+                extracts += self._extracts(source, reader.tick(now))
+                cursors.append(self._advance(reader))
+        return extracts, cursors
+
+    def deadline(self) -> float | None:
+        """When `tick` is wanted; None when only bytes can change anything."""
+        return min((due for reader in self.readers.values() if (due := reader.deadline()) is not None), default=None)
+
+    def finish(self, source: str, now: float) -> list[Extract]:
+        """The source is read to its very end and will not grow."""
+        reader = self.readers.pop(source, None)
+        return [] if reader is None else list(self._extracts(source, reader.finish(now)))
+
+    def restore(self, cursors: Iterable[Cursor]) -> None:
+        """Takes up where the last commit left off."""
+        self.cursors = {cursor.source: cursor for cursor in cursors}
+
+    def _begin(self, chunk: Chunk) -> Reader:
+        source = chunk.source
+        cursor = self.cursors.get(source)
+        if cursor is None or cursor.generation != chunk.generation:
+            at, history_to = chunk.offset, chunk.history_to
+            cursor = Cursor(source, chunk.generation, at, at, token=chunk.token, history_to=history_to)
+            self.cursors[source] = cursor
+        reader = self.readers[source] = Reader(
+            source,
+            chunk.generation,
+            chunk.offset,
+            cursor.mark if cursor.reread_from == chunk.offset else b"",
+            line_limit=self._line_limit,
+            applied_to=cursor.applied_to,
+        )
+        return reader
+
+    def _extracts(self, source: str, records: Iterable[Record]) -> Iterator[Extract]:
+        """What is new of ``records``: history, and what came while somebody watched, apart."""
+        cursor = self.cursors[source]
+        history: list[Record] = []
+        news: list[Record] = []
+        for record in records:
+            _, generation, end, *_ = record.origin
+            if generation == cursor.generation and end <= cursor.applied_to:
+                continue
+            (history if end <= cursor.history_to else news).append(record)
+        for part, is_history in ((history, True), (news, False)):
+            if part:
+                yield Extract(source, self._runs.get(source, source), tuple(part), is_history)
+
+    def _advance(self, reader: Reader, token: str | None = None) -> Cursor:
+        old = self.cursors[reader.source]
+        cursor = self.cursors[reader.source] = replace(
+            old,
+            reread_from=reader.reread_from,
+            applied_to=max(old.applied_to, reader.offset),
+            mark=reader.mark,
+            token=old.token if token is None else token,
+        )
+        return cursor
