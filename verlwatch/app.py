@@ -110,6 +110,7 @@ class App:
             starts=_starts(config),
             poll_s=config.reading.poll_interval,
             max_files=config.reading.max_files,
+            watching=config.reading.watch == "auto",
             clock=clock,
         )
         self._judge = Judge(engine, self._store, inbox, clock, self._committed)
@@ -273,6 +274,7 @@ class App:
             starts=_starts(new),
             poll_s=new.reading.poll_interval,
             max_files=new.reading.max_files,
+            watching=new.reading.watch == "auto",
         )
         self._set_up_delivery(new, notifiers, self._deliver.delivered())
         self._start_delivery(tasks)

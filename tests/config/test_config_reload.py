@@ -23,6 +23,7 @@ OTHER = {
     "reading_poll_interval": "1s",
     "reading_line_limit": "2MiB",
     "reading_max_files": "7",
+    "reading_watch": "poll",
     "storage_keep_steps": "7d",
     "storage_max_size": "1GiB",
     "delivery_grace": "1s",

@@ -23,9 +23,13 @@ class Starter:
         self._started: list[Daemon] = []
 
     async def __call__(
-        self, *arguments: str | Path, env: dict[str, str] | None = None, open_files: int | None = None
+        self,
+        *arguments: str | Path,
+        env: dict[str, str] | None = None,
+        open_files: int | None = None,
+        through: tuple[str, ...] = (),
     ) -> Daemon:
-        daemon = await Daemon.start(*arguments, env=env, open_files=open_files)
+        daemon = await Daemon.start(*arguments, env=env, open_files=open_files, through=through)
         self._started.append(daemon)
         return daemon
 

@@ -38,16 +38,23 @@ class Daemon:
 
     @classmethod
     async def start(
-        cls, *arguments: str | Path, env: dict[str, str] | None = None, open_files: int | None = None
+        cls,
+        *arguments: str | Path,
+        env: dict[str, str] | None = None,
+        open_files: int | None = None,
+        through: tuple[str, ...] = (),
     ) -> Daemon:
-        """Starts it on a free port and returns once it says that it watches; ``open_files`` is its hard limit.
+        """Starts it on a free port and returns once it says that it watches.
+
+        ``open_files`` is its hard limit, ``through`` a command that becomes it.
 
         Raises:
             AssertionError: it ended instead; the text holds what it printed.
         """
         limited = () if open_files is None else ("prlimit", f"--nofile={open_files}:{open_files}")
         process = await asyncio.create_subprocess_exec(
-            *limited, sys.executable, "-m", "verlwatch", "run", "--http-listen", "127.0.0.1:0", "--log-format", "json",
+            *through, *limited, sys.executable, "-m", "verlwatch", "run",
+            "--http-listen", "127.0.0.1:0", "--log-format", "json",
             *told_whole(arguments),
             *map(str, arguments),
             stdout=asyncio.subprocess.PIPE,

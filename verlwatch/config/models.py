@@ -213,6 +213,11 @@ class Reading(Model):
         validate_default=True,
         description="How often the file of a live run is looked at (10ms to 10s).",
     )
+    watch: Literal["auto", "poll"] = Field(
+        default="auto",
+        description="How new, moved and vanished files are noticed: `auto` by inotify at once where the file system "
+        "tells of changes (not NFS, Lustre, FUSE, overlay), elsewhere and with `poll` by looking once a second.",
+    )
     line_limit: Annotated[Size, within(fields.parse_size, "64KiB", "64MiB")] = Field(
         default="1MiB", validate_default=True, description="Longer lines are cut and counted (64KiB to 64MiB)."
     )

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import time
 from contextlib import suppress
 from pathlib import Path
 
-MOUNTS = Path("/proc/self/mountinfo")
-_NETWORK = frozenset(
-    {"9p", "afs", "beegfs", "ceph", "cifs", "coda", "fuse", "fuseblk", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs"}
-    | {"nfs", "nfs4", "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "virtiofs", "wekafs"}
-)
-_LOCAL_FUSE = "fuse.fuse-overlayfs"  # what a rootless container calls its own local disk
+from verlwatch.shell._mounts import MOUNTS, shared_file_system
+
 _GLANCE_S = 0.5
 """Longer than `served_url` ever holds the lock."""
 _AGAIN_S = 0.02
@@ -31,31 +26,9 @@ class StateDirInUse(StateDirError):  # noqa: N818 - names the situation, as its 
 def network_file_system(path: Path, mounts: Path = MOUNTS) -> str | None:
     """``TYPE mounted at PLACE`` if ``path``, existing or to be made, is not on a local file system.
 
-    SQLite's write-ahead log lives in shared memory, which network file systems and FUSE do not give.  Where the
-    mounts cannot be read the answer is None.
+    SQLite's write-ahead log lives in shared memory, which network file systems and FUSE do not give.
     """
-    try:
-        table = mounts.read_text(errors="surrogateescape")
-    except OSError:
-        return None
-    kind, place = _mount_of(str(path.resolve()), table)
-    network = kind in _NETWORK or (kind.startswith("fuse.") and kind != _LOCAL_FUSE)
-    return f"{kind} mounted at {place}" if network else None
-
-
-def _mount_of(path: str, table: str) -> tuple[str, str]:
-    """Type and place of the file system that holds ``path``; the later of two mounts at one place hides the other.
-
-    A line of mountinfo (proc(5)): ``36 35 98:0 /root /mount/point options optional… - type source options``.
-    """
-    kind, place = "", ""
-    for line in table.splitlines():
-        before, _, after = line.partition(" - ")
-        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), before.split(" ")[4])
-        inside = path == point or path.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(place):
-            kind, place = after.split(" ")[0], point
-    return kind, place
+    return shared_file_system(path, mounts)
 
 
 def prepare(state_dir: Path, mounts: Path = MOUNTS) -> None:

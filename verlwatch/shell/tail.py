@@ -94,7 +94,8 @@ class Tail:
     """Follows the files that ``patterns`` (run name -> absolute paths and globs) name, and fills the inbox.
 
     ``starts`` (by run) says what to do with what a file holds that was there before.  ``cursors`` are where an earlier
-    process got to.  ``poll_s`` is the interval for files of a live run.
+    process got to.  ``poll_s`` is the interval for files of a live run.  Without ``watching`` files are found by
+    looking for them alone.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class Tail:
         starts: Mapping[str, Start] | None = None,
         poll_s: float = 0.1,
         max_files: int = 1024,
+        watching: bool = True,
         clock: Clock,
     ) -> None:
         self._patterns = dict(patterns)
@@ -113,6 +115,7 @@ class Tail:
         self._inbox = inbox
         self._poll_s = poll_s
         self._max_files = max_files
+        self._watching = watching
         self._clock = clock
         self._known = Known()
         self._positions: dict[str, Position] = {cursor.source: position_of(cursor) for cursor in cursors}
@@ -167,12 +170,14 @@ class Tail:
         starts: Mapping[str, Start] | None = None,
         poll_s: float,
         max_files: int,
+        watching: bool = True,
     ) -> None:
         """Follows these patterns from the next cycle on; a file named by both goes on where it is."""
         self._patterns = dict(patterns)
         self._starts = dict(starts or {})
         self._poll_s = poll_s
         self._max_files = max_files
+        self._watching = watching
         self._reloaded = True
         self.hint()
 
@@ -212,9 +217,9 @@ class Tail:
     @property
     def notices(self) -> tuple[str, ...]:
         """What an operator should know of the reading as a whole."""
-        notices = []
-        if self._wake is not None and self._wake.problem:
-            notices.append(self._wake.problem)
+        notices: list[str] = []
+        if self._wake is not None:
+            notices += self._wake.notices
         if self._stalled() == _SEARCH:
             notices.append("a file system does not answer the search for files; the reading of all files waits for it")
         notices += [
@@ -278,7 +283,7 @@ class Tail:
                 source.due_at = now
         self._found = found
         if self._wake is not None:
-            self._wake.watch(found.folders)
+            self._wake.watch(found.folders if self._watching else ())
         self._busy = None
         took = max(0.0, self._clock.now() - now)
         self._searched_at = now
