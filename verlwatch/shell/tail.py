@@ -1,51 +1,11 @@
 """Read growing files, each byte once, whatever is done to them.
 
-The poll cycle
-==============
-
-Everything that touches a file system happens in one reader thread, so that a server that does not answer never blocks
-the event loop.
-
-1. *Discover*, once a second and at once when watchdog hints that a name appeared, moved or vanished: patterns become
-   paths, each path is a source.  What the path names in turn are the source's *generations*.
-2. *Stat* the path of every source that is due: every 100 ms if its run has grown within the last six hours, however
-   rarely it grows, else every second.  Where nothing is, the source waits and is looked at twice a second.
-3. *Open* what the path names if that is not open yet: without blocking, regular files only, no file for two sources.
-   What a file holds that nobody has read before and that was there at the start is history (`runs[].from`).
-   A stored position is taken up again only if head and mark prove it (see identity.py), wherever the content is now:
-   at the path, or beside it under another name.  Otherwise the file is the next generation, from its first byte.
-4. *Read* from the open descriptor, whatever the path names by now: one `pread` from 64 bytes before the offset.  Are
-   those not the 64 bytes that were read last, the file was truncated or written anew: the rest of the old content is
-   read from a copy of it beside the path, if there is one, and belongs to the old generation; then the next generation
-   begins at the first byte.
-5. *Move on* when the path names another file that holds something, the old one is at its end and has been silent for
-   5 s (late writers are heard), or 60 s have passed.  Rotated files that were not read (``train.log.2``,
-   ``train.log.1``) come before the file at the path, each as a generation.  Generations are never interleaved.
-6. *Stop* after 1 MiB; a file that is not at its end is due again at once, but after those that are, and in turn with
-   others that are catching up.
-7. *Hand over* the chunks to the inbox.  When it is full the tail waits: the files are the buffer, nothing is dropped.
+The poll cycle is told as numbered prose, with start, shutdown and known limits, in docs/ARCHITECTURE.md ("Poll cycle of
+the tailer"); the steps named in this package are its steps.  Everything that touches a file system happens in one
+reader thread, so that a server that does not answer never blocks the event loop.
 
 Positions are not kept here: they travel with the chunks, as offset and token, and come back as cursors at the next
-start.  An error of one source (no permission, a stale handle, too many open files) is its state; the others go on, and
-it is tried again after 0.5 s, then later and later up to 30 s.
-
-Shutdown: `stop` lets the current cycle end and closes the inbox, which is the end of the stream.  A cycle that cannot
-end, because the inbox is full or a file system does not answer, is cancelled: what it holds is read again later.
-
-Known limits
-============
-
-- Bytes that were truncated away, or deleted with their file, before they were read are gone unless a rotated copy
-  keeps them.  While the watcher is down, and in the seconds in which a new file waits for the old one to fall silent,
-  a copy of content of which nothing was read cannot be proved to be that and may be missed or come out of order.
-- A file that is written anew with the same first kilobyte and the same 64 bytes before our offset is taken for the
-  old one: two runs whose logs are still equal up to there.
-- Late writes to a replaced file are heard until it has been silent for 5 s, and for 60 s at most.
-- A rotated file is known by its name (``NAME.1``, ``NAME-20260521``, ``NAME.old``) or, under any other name in the same
-  directory, by its inode.  Compressed ones are not read.  What was rotated before the first commit is not read unless
-  a path names it literally.
-- A copy of a log under an unrelated name that a pattern finds is a source of its own.
-- One file system that does not answer holds up the files on all others; status says ``stalled``.
+start.
 """
 
 from __future__ import annotations
