@@ -148,12 +148,19 @@ def merged(outcomes: Iterable[Outcome]) -> Outcome:
     steps: list[StepRow] = []
     transitions: list[Transition] = []
     notifications: list[Notification] = []
+    extracts: list[Extract] = []
     for outcome in outcomes:
         cursors.update((cursor.source, cursor) for cursor in outcome.cursors)
         states.update(((state.kind, state.key), state) for state in outcome.states)
         steps += outcome.steps
         transitions += outcome.transitions
         notifications += outcome.notifications
+        extracts += outcome.extracts
     return Outcome(
-        tuple(cursors.values()), tuple(steps), tuple(states.values()), tuple(transitions), tuple(notifications)
+        tuple(cursors.values()),
+        tuple(steps),
+        tuple(states.values()),
+        tuple(transitions),
+        tuple(notifications),
+        tuple(extracts),
     )

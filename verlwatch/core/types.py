@@ -303,16 +303,22 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything that feeding the core caused; the store commits it in one transaction."""
+    """Everything that feeding the core caused; the store commits it in one transaction.
+
+    ``extracts`` are what an agent read and ships to a hub, which judges it.
+    """
 
     cursors: tuple[Cursor, ...] = ()
     steps: tuple[StepRow, ...] = ()
     states: tuple[State, ...] = ()
     transitions: tuple[Transition, ...] = ()
     notifications: tuple[Notification, ...] = ()
+    extracts: tuple[Extract, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.cursors or self.steps or self.states or self.transitions or self.notifications)
+        return bool(
+            self.cursors or self.steps or self.states or self.transitions or self.notifications or self.extracts
+        )
 
 
 @dataclass(frozen=True, slots=True)

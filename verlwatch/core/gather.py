@@ -1,0 +1,53 @@
+"""An engine that judges nothing: what its sources say goes on, whole, to the engine of a hub.
+
+It has the engine's door, so that the same loop feeds either; its outcomes hold extracts in place of findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from verlwatch.core._sources import Sources
+from verlwatch.core.lines import Reader
+from verlwatch.core.types import Chunk, Cursor, Outcome, Settings, Snapshot
+
+
+class Gatherer:
+    """Reads what sources say.  Synchronous, and not to be shared between threads."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self._sources = Sources(self.settings.line_limit)
+
+    def feed(self, chunk: Chunk, now: float) -> Outcome:
+        """Takes bytes that continue a source; a new generation begins at its first byte."""
+        extracts, cursors = self._sources.feed(chunk, now)
+        return Outcome(tuple(cursors), extracts=tuple(extracts))
+
+    def tick(self, now: float) -> Outcome:
+        """Lets time pass: closes constructs that nothing continued."""
+        extracts, cursors = self._sources.tick(now)
+        return Outcome(tuple(cursors), extracts=tuple(extracts))
+
+    def deadline(self) -> float | None:
+        """When `tick` is wanted; None when only bytes can change anything."""
+        return self._sources.deadline()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Takes up where the store's last commit left off."""
+        self._sources.restore(snapshot.cursors)
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Swaps what a user may tune."""
+        self.settings = settings
+        self._sources.tune(settings.line_limit)
+
+    @property
+    def readers(self) -> Mapping[str, Reader]:
+        """The readers of what is being read, by source."""
+        return self._sources.readers
+
+    @property
+    def cursors(self) -> tuple[Cursor, ...]:
+        """Where reading resumes, of every source ever read."""
+        return tuple(self._sources.cursors.values())
