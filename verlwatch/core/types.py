@@ -316,9 +316,8 @@ class Outcome:
     extracts: tuple[Extract, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(
-            self.cursors or self.steps or self.states or self.transitions or self.notifications or self.extracts
-        )
+        judged = self.steps or self.states or self.transitions or self.notifications
+        return bool(self.cursors or judged or self.extracts)
 
 
 @dataclass(frozen=True, slots=True)
