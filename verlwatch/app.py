@@ -11,6 +11,7 @@ is due.  All of it shares one grace; what is left is read again, or sent, after 
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
@@ -24,7 +25,7 @@ from verlwatch.core.engine import RECALL, Engine
 from verlwatch.core.types import Outcome
 from verlwatch.fields import Secret, SecretError, Start, read_secret
 from verlwatch.shell import logs, systemd
-from verlwatch.shell.clock import Clock, SystemClock
+from verlwatch.shell.clock import Clock, Evenness, SystemClock
 from verlwatch.shell.deliver import Deliver
 from verlwatch.shell.http import server as http
 from verlwatch.shell.inbox import Inbox
@@ -37,6 +38,8 @@ from verlwatch.status import ConfigStatus
 
 REFRESH_S = 1.0
 TIDY_S = 60.0
+EVEN_S = 3600.0
+"""Nothing is forgotten for its age before the clock has run evenly for so long."""
 HANDOVER_S = 2.0
 """At a reload, how long the old receivers may finish what they are sending."""
 LEAST_GRACE_S = 1.0
@@ -175,7 +178,7 @@ class App:
             log.warning("stopped before everything read was judged; it is read again at the next start")
         for task in late:
             task.cancel()
-        await self._deliver.drain(max(0.0, stop_at - self._clock.now()))
+        await self._deliver.drain(min(grace, max(0.0, stop_at - self._clock.now())))
 
     async def _listen(self) -> http.Server | None:
         settings = self.config.http
@@ -222,13 +225,16 @@ class App:
             self._overview.refresh()
 
     async def _tidy(self) -> None:
-        """Gives up messages for receivers that are no longer configured, and forgets old steps."""
+        """Gives up messages for receivers that are no longer configured, and forgets what is old."""
+        evenness = Evenness(self._clock.now(), pause_s=3 * TIDY_S, needed_s=EVEN_S)
         while True:
             self._tidy_wanted.clear()
             now, storage = self._clock.now(), self.config.storage
+            keep_s = storage.keep_steps if evenness.holds(now) else math.inf
+            seen = [view.source for view in self._tail.sources() if view.state != "waiting"]
             try:
                 await self._store.drop_receivers({receiver.name for receiver in self.config.receivers}, now)
-                await self._store.prune(now, storage.keep_steps, storage.max_size)
+                await self._store.prune(now, keep_s, storage.max_size, seen)
             except StoreUnavailable as error:
                 log.warning("old steps and messages were not cleared away; it is tried again", error=str(error))
             await self._clock.wait(self._tidy_wanted, now + TIDY_S)

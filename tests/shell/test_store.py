@@ -170,9 +170,25 @@ async def test_the_next_due_time_is_that_of_the_oldest_of_an_incident(store: Sto
 
 
 async def test_a_due_time_that_a_wrong_clock_wrote_counts_as_due(store: Store) -> None:
-    await store.commit(outcome(notification("k")), 4e9)
+    await store.commit(outcome(notification("k")), 1.0)
+    (row,) = await store.due("slack", 1.0, 1)
+    await store.retry(row.id, 4e9, "down")
     assert await due_keys(store, 4e9 - LONGEST_DELAY_S) == []
     assert await due_keys(store, 1e9) == ["k"]
+
+
+async def test_a_message_that_was_never_tried_is_due_whatever_the_clock_said(store: Store) -> None:
+    await store.commit(outcome(notification("k")), 7200.0)
+    assert await due_keys(store, 3600.0) == ["k"]
+
+
+async def test_pending_rows_are_brought_forward_for_one_receiver(store: Store) -> None:
+    await store.commit(outcome(notification("k"), notification("k", receiver="hook")), 0.0)
+    for receiver in ("slack", "hook"):
+        (row,) = await store.due(receiver, 0.0, 1)
+        await store.retry(row.id, 7200.0, "down")
+    await store.bring_forward("slack", 3600.0)
+    assert (await store.next_due("slack"), await store.next_due("hook")) == (3600.0, 7200.0)
 
 
 async def test_rows_of_a_removed_receiver_become_dead_letters(store: Store) -> None:
@@ -187,7 +203,7 @@ async def test_rows_of_a_removed_receiver_become_dead_letters(store: Store) -> N
 async def test_stats_count_by_receiver_and_tell_the_oldest_and_the_last_error(store: Store) -> None:
     await store.commit(outcome(*(notification(f"k{n}", f"i{n}") for n in range(4))), 1.0)
     await store.commit(outcome(notification("late", "i9")), 9.0)
-    first, second, third, _ = await store.due("slack", 1.0, 10)
+    first, second, third = await store.due("slack", 1.0, 3)
     await store.done(first.id, 2.0)
     await store.dead(second.id, 2.0, "gone")
     await store.retry(third.id, 30.0, "down")
@@ -208,6 +224,18 @@ async def test_prune_forgets_what_is_old_and_keeps_what_is_pending(store: Store)
     assert await store.transitions() == []
     stats = (await store.outbox_stats())["slack"]
     assert (stats.pending, stats.done) == (1, 0)
+
+
+async def test_a_source_that_was_not_seen_for_long_is_forgotten_and_one_that_only_stands_still_is_not(
+    store: Store,
+) -> None:
+    day = 86_400.0
+    await store.commit(Outcome((replace(CURSOR, source="gone"), replace(CURSOR, source="still"))), 0.0)
+    for days in range(1, 91):
+        await store.prune(days * day, 90 * day, 1 << 30, ["still"])
+    assert [cursor.source for cursor in (await store.load()).cursors] == ["gone", "still"]
+    await store.prune(90 * day + 1, 90 * day, 1 << 30, ["still"])
+    assert [cursor.source for cursor in (await store.load()).cursors] == ["still"]
 
 
 CAP = 16 << 20

@@ -10,13 +10,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, TypeVar
 
 from verlwatch.core.types import Cursor, Notification, Outcome, Snapshot, State, StepRow, Transition
 from verlwatch.shell import _rows
-from verlwatch.shell._rows import OutboxRow
+from verlwatch.shell._rows import OutboxRow, OutboxStats
 
 T = TypeVar("T")
 
@@ -26,6 +26,7 @@ LONGEST_DELAY_S = 86_400.0
 LAST_STEPS = 32
 """So many last steps of each run's latest attempt stay whatever the size: a second log may yet tell them again."""
 
+_DAY_S = 86_400.0
 _PRUNE_BATCH = 200
 _PRUNE_BYTES = 2 << 20
 _VACUUM_PAGES = 1000
@@ -33,6 +34,7 @@ _EXPIRED = (
     "DELETE FROM step WHERE rowid IN (SELECT rowid FROM step WHERE at < ? ORDER BY at LIMIT ?)",
     "DELETE FROM transition WHERE id IN (SELECT id FROM transition WHERE at < ? ORDER BY id LIMIT ?)",
     "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE finished_at < ? ORDER BY finished_at LIMIT ?)",
+    "DELETE FROM cursor WHERE rowid IN (SELECT rowid FROM cursor WHERE seen_at < ? LIMIT ?)",
 )
 _OLDEST = f"""
     SELECT rowid, length(data) FROM step AS old
@@ -42,23 +44,13 @@ _OLDEST = f"""
 """  # noqa: S608 - a number of our own
 _DUE = """
     SELECT id, dedup_key, incident, receiver, reason, message, created_at, due_at, attempts FROM outbox AS row
-    WHERE receiver = :receiver AND status = 'pending' AND (due_at <= :now OR due_at > :now + :longest)
+    WHERE receiver = :receiver AND status = 'pending'
+    AND (attempts = 0 OR due_at <= :now OR due_at > :now + :longest)
     AND NOT EXISTS (
         SELECT 1 FROM outbox AS older WHERE older.receiver = row.receiver AND older.incident = row.incident
         AND older.status = 'pending' AND older.id < row.id)
     ORDER BY id LIMIT :limit
 """
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxStats:
-    """One receiver's rows: ``pending`` not yet taken, ``done`` taken, ``dead`` given up."""
-
-    pending: int = 0
-    done: int = 0
-    dead: int = 0
-    oldest_pending_at: float | None = None
-    last_error: str | None = None
 
 
 class Database:
@@ -105,7 +97,7 @@ class Database:
         """See `Store.commit`."""
         with self._transaction():
             for cursor in outcome.cursors:
-                self._put_cursor(cursor)
+                self._put_cursor(cursor, now)
             for row in outcome.steps:
                 self._put_step(row)
             for state in outcome.states:
@@ -117,11 +109,12 @@ class Database:
             for notification in outcome.notifications:
                 self._put_notification(notification, now)
 
-    def _put_cursor(self, cursor: Cursor) -> None:
+    def _put_cursor(self, cursor: Cursor, now: float) -> None:
         self._sql.execute(
-            "INSERT OR REPLACE INTO cursor (source, generation, reread_from, applied_to, mark, token, history_to)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            astuple(cursor),
+            "INSERT OR REPLACE INTO cursor"
+            " (source, generation, reread_from, applied_to, mark, token, history_to, seen_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (*astuple(cursor), now),
         )
 
     def _put_step(self, row: StepRow) -> None:
@@ -235,6 +228,13 @@ class Database:
             "UPDATE outbox SET due_at = ?, error = ?, attempts = attempts + 1 WHERE id = ?", (at, error, row_id)
         )
 
+    def bring_forward(self, receiver: str, seconds: float) -> None:
+        """See `Store.bring_forward`."""
+        self._sql.execute(
+            "UPDATE outbox SET due_at = max(0.0, due_at - ?) WHERE receiver = ? AND status = 'pending'",
+            (seconds, receiver),
+        )
+
     def drop_receivers(self, in_force: Collection[str], now: float) -> int:
         """See `Store.drop_receivers`."""
         names = [name for (name,) in self._sql.execute("SELECT DISTINCT receiver FROM outbox WHERE status = 'pending'")]
@@ -295,6 +295,12 @@ class Database:
                 self.left_out[table] += 1
 
     # ------------------------------------------------------------------------------------------------ size
+    def saw(self, sources: Collection[str], now: float) -> None:
+        """Notes, to the day, that these sources exist."""
+        query = "UPDATE cursor SET seen_at = ? WHERE source = ? AND seen_at NOT BETWEEN ? AND ?"
+        with self._transaction():
+            self._sql.executemany(query, [(now, source, now - _DAY_S, now) for source in sources])
+
     def forget(self, before: float) -> bool:
         """One bounded slice of what is older than ``before``; whether there may be more."""
         with self._transaction():

@@ -28,4 +28,4 @@ class Lag:
 
     def seconds(self, judged: int, now: float) -> float:
         """For how long the oldest byte beyond ``judged`` has been seen; 0 for one that came after the last look."""
-        return next((now - at for size, at in self._marks if size > judged), 0.0)
+        return next((max(0.0, now - at) for size, at in self._marks if size > judged), 0.0)

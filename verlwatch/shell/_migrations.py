@@ -18,7 +18,10 @@ from pathlib import Path
 from verlwatch.shell import _damage
 from verlwatch.shell.state_dir import StateDirError
 
-MIGRATIONS: tuple[str, ...] = ("ALTER TABLE cursor ADD COLUMN history_to INTEGER NOT NULL DEFAULT 0;",)
+MIGRATIONS: tuple[str, ...] = (
+    "ALTER TABLE cursor ADD COLUMN history_to INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE cursor ADD COLUMN seen_at REAL NOT NULL DEFAULT 0; UPDATE cursor SET seen_at = strftime('%s', 'now');",
+)
 """The n-th (from 1) brings version n to n + 1.  A new one also changes schema.sql; the two must agree."""
 
 WAL_LIMIT = 4 << 20

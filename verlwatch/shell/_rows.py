@@ -31,6 +31,17 @@ class OutboxRow:
     attempts: int
 
 
+@dataclass(frozen=True, slots=True)
+class OutboxStats:
+    """One receiver's rows: ``pending`` not yet taken, ``done`` taken, ``dead`` given up."""
+
+    pending: int = 0
+    done: int = 0
+    dead: int = 0
+    oldest_pending_at: float | None = None
+    last_error: str | None = None
+
+
 def pack(data: Any) -> bytes:
     """JSON from which `unpack` gives every number back exactly, NaN and the infinities too.
 

@@ -25,6 +25,25 @@ class Clock(Protocol):
         ...
 
 
+class Evenness:
+    """Whether a clock has run evenly for ``needed_s``: after a jump, what looks old may not be.
+
+    It must be looked at every ``pause_s`` at least.  A host that slept cannot be told from a clock that was set.
+    """
+
+    def __init__(self, now: float, *, pause_s: float, needed_s: float) -> None:
+        self._pause_s = pause_s
+        self._needed_s = needed_s
+        self._since = self._looked_at = now
+
+    def holds(self, now: float) -> bool:
+        """Looks at the clock."""
+        if not 0.0 <= now - self._looked_at <= self._pause_s:
+            self._since = now
+        self._looked_at = now
+        return now - self._since >= self._needed_s
+
+
 class SystemClock:
     """The host's clock."""
 

@@ -11,6 +11,7 @@ One turn of a loop:
    order.  Only when one row has failed PATIENCE times is the oldest of another incident tried as well: if that one is
    taken, the message was at fault and not the receiver.
 5. Nothing due: wait for a commit (`notify`) or for the next row to fall due.
+6. Where the clock was set back every wait keeps its length.
 
 A row whose sending was interrupted is sent again with the same id: at least once.  Whatever a notifier raises that is
 no DeliveryError is a defect of it; the row is tried DEFECTS times and then given up.
@@ -42,6 +43,7 @@ SEND_LIMIT_S = 60.0
 STUCK_S = 300.0
 """A receiver that has taken nothing for so long after a failure is reported as stuck."""
 _STORE_RETRY_S = 1.0
+_SLIP_S = 1.0
 _DOUBLINGS = 30
 
 _log = structlog.get_logger(__name__)
@@ -97,7 +99,7 @@ class Deliver:
         for line in self._lines:
             line.stop_at = stop_at
             line.wake.set()
-        while self._tasks and self._clock.now() < stop_at:
+        while self._tasks and 0.0 < stop_at - self._clock.now() <= grace_s:  # more: the clock was set back
             await self._clock.wait(self._ended, stop_at)
         for task in self._tasks:
             task.cancel()
@@ -133,6 +135,7 @@ class _Line:
         self._clock = clock
         self._max_backoff_s = max_backoff_s
         self._rests_until = 0.0
+        self._seen_at = clock.now()
         self._suspect_until: float | None = None  # the rest put off until another row shows whose fault it is
         self._failing_since: float | None = None
         self._refusal: str | None = None  # the last answer, if it was a final no
@@ -179,10 +182,22 @@ class _Line:
     async def _count(self) -> None:
         self._stats = (await self._stored(self._store.outbox_stats)).get(self.name, OutboxStats())
 
+    async def _time(self) -> float:
+        """Now.  Where the clock was set back, all that waits for a time of the old one is moved back with it."""
+        now = self._clock.now()
+        back = self._seen_at - now
+        if back > _SLIP_S:
+            await self._store.bring_forward(self.name, back)
+            self._rests_until -= back
+            self._suspect_until = None if self._suspect_until is None else self._suspect_until - back
+            self._failing_since = None if self._failing_since is None else self._failing_since - back
+        self._seen_at = now
+        return now
+
     async def _turn(self) -> float | None:
         """Sends what is due; when to look again, None for not before something is new."""
         while True:
-            now = self._clock.now()
+            now = await self._time()
             if now < self._rests_until:
                 return self._rests_until
             if self.stop_at is not None and now >= self.stop_at:

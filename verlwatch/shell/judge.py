@@ -43,23 +43,33 @@ class Judge:
         self._inbox = inbox
         self._clock = clock
         self._committed = committed
+        self._set_back = 0.0
         self.positions.update((c.source, (c.generation, c.applied_to)) for c in engine.cursors)
 
     async def run(self) -> None:
         """Judges until the inbox is closed and empty."""
         while True:
             chunks = await self._inbox.get(BATCH, timeout_s=self._patience())
-            self.turned_at = self._clock.now()
+            self._turn()
             if chunks is None:
                 return
             await self._commit(self._judge(chunks))
 
+    def _turn(self) -> None:
+        """Notes the time.  Where the clock was set back, the engine's goes on while something is open."""
+        before, self.turned_at = self.turned_at, self._clock.now()
+        if self.engine.deadline() is None:
+            self._set_back = 0.0
+        elif self.turned_at < before:
+            self._set_back += before - self.turned_at
+
     def _patience(self) -> float:
         deadline = self.engine.deadline()
-        return TURN_S if deadline is None else max(0.0, min(TURN_S, deadline - self._clock.now()))
+        left = TURN_S if deadline is None else deadline - self._clock.now() - self._set_back
+        return max(0.0, min(TURN_S, left))
 
     def _judge(self, chunks: Sequence[Chunk]) -> Outcome:
-        now = self._clock.now()
+        now = self.turned_at + self._set_back
         return merged([*(self.engine.feed(chunk, now) for chunk in chunks), self.engine.tick(now)])
 
     async def _commit(self, outcome: Outcome) -> None:
@@ -73,7 +83,7 @@ class Judge:
                     log.warning("state cannot be written; reading waits", error=str(error))
                 self.store_error = str(error)
                 await asyncio.sleep(RETRY_S)
-                self.turned_at = self._clock.now()
+                self._turn()
                 continue
             if self.store_error is not None:
                 log.info("state can be written again; reading goes on")

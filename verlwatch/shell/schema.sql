@@ -4,7 +4,8 @@
 -- JSON columns hold what _rows.py packs: a number that is not finite is written as NaN or Infinity.
 
 -- Where reading of a source resumes; `token` is the file reader's own (inode numbers in it may exceed 63 bits),
--- `history_to` the end of what was there before anybody watched.
+-- `history_to` the end of what was there before anybody watched, `seen_at` when the source was last known to exist (to the
+-- day): one that has not been seen for long is forgotten.
 CREATE TABLE cursor (
     source      TEXT PRIMARY KEY,
     generation  INTEGER NOT NULL,
@@ -12,7 +13,8 @@ CREATE TABLE cursor (
     applied_to  INTEGER NOT NULL,
     mark        BLOB    NOT NULL,
     token       TEXT    NOT NULL,
-    history_to  INTEGER NOT NULL DEFAULT 0
+    history_to  INTEGER NOT NULL DEFAULT 0,
+    seen_at     REAL    NOT NULL DEFAULT 0
 );
 
 -- The core's state; `version` tags the form of `data` (JSON).

@@ -21,9 +21,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from verlwatch.core.types import Outcome, Snapshot, StepRow, Transition
 from verlwatch.shell import _damage, _migrations, state_dir
-from verlwatch.shell._database import LONGEST_DELAY_S, Database, OutboxStats
+from verlwatch.shell._database import LONGEST_DELAY_S, Database
 from verlwatch.shell._migrations import Opened, StateTooNew
-from verlwatch.shell._rows import OutboxRow
+from verlwatch.shell._rows import OutboxRow, OutboxStats
 from verlwatch.shell.state_dir import StateDirError, StateDirInUse
 
 __all__ = [
@@ -225,6 +225,10 @@ class Store:
         """The receiver failed; the row falls due again at ``at``."""
         await self._call(self._database.retry, row_id, at, error)
 
+    async def bring_forward(self, receiver: str, seconds: float) -> None:
+        """Every pending row falls due so much earlier."""
+        await self._call(self._database.bring_forward, receiver, seconds)
+
     async def dead(self, row_id: int, now: float, error: str) -> None:
         """The receiver has said no for good: the row is kept as a dead letter."""
         await self._call(self._database.finish, row_id, "dead", error, now)
@@ -246,12 +250,14 @@ class Store:
         """The last changes of incidents with the time of each, in order."""
         return await self._call(self._database.transitions, limit)
 
-    async def prune(self, now: float, keep_steps_s: float, max_bytes: int) -> None:
-        """Forgets steps, transitions and finished messages older than ``keep_steps_s``, and oldest steps over the size.
+    async def prune(self, now: float, keep_steps_s: float, max_bytes: int, seen: Collection[str] = ()) -> None:
+        """Forgets what is older than ``keep_steps_s``, and the oldest steps over the size.
 
-        Works in short slices, between which others have their turn.  Unsent messages, positions, state and the last
-        steps of each run stay whatever the size.
+        By age go steps, transitions, finished messages, and positions in sources that were not among those ``seen`` for
+        so long.  Works in short slices, between which others have their turn.  Unsent messages, positions, state and
+        the last steps of each run stay whatever the size.
         """
+        await self._call(self._database.saw, seen, now)
         while await self._call(self._database.forget, now - keep_steps_s):
             pass
         if await self._call(self._database.on_disk) > _nearly(max_bytes):
