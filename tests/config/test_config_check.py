@@ -118,7 +118,7 @@ def test_logs_that_cannot_be_read_now_are_warnings_since_others_are_still_watche
     assert found(config_file, good.replace("[train.log]", logs), env) == [
         f"1:16: warning: runs[0].logs[0]: {tmp_path}/late.log does not exist yet; verlwatch will wait for it",
         f"1:28: warning: runs[0].logs[1]: {tmp_path}/*.jsonl matches no file yet; verlwatch will wait for one",
-        f"1:39: warning: runs[0].logs[2]: {tmp_path}/folder is a folder; name its files, "
+        f"1:39: warning: runs[0].logs[2]: {tmp_path}/folder is a folder and no Ray session; name its files, "
         f"for example {tmp_path}/folder/*.log",
         f"1:47: warning: runs[0].logs[3]: {tmp_path}/fifo is no regular file and will not be read; name a file",
         f"1:73: warning: runs[0].logs[6]: {tmp_path}/train.log/x cannot be looked at (not a directory); "
@@ -171,4 +171,16 @@ def test_a_misspelt_variable_gets_a_warning_but_not_those_that_others_set(
     }
     assert found(config_file, good, env) == [
         "environment: warning: VERLWATCH_STATEDIR: is no setting; did you mean VERLWATCH_STATE_DIR?"
+    ]
+
+
+def test_a_ray_session_is_no_mere_folder(good: str, config_file: Path, env: dict[str, str], tmp_path: Path) -> None:
+    for session, worker in (("busy", "TaskRunner"), ("idle", "f")):
+        (tmp_path / session / "logs").mkdir(parents=True)
+        log = tmp_path / session / "logs" / f"worker-{7:056x}-01000000-7.out"
+        log.write_text(f":job_id:01000000\n:actor_name:{worker}\n")
+    assert found(config_file, good.replace("[train.log]", "[busy, busy/01000000, idle, busy/02000000]"), env) == [
+        f"1:{column}: warning: runs[0].logs[{index}]: {tmp_path}/{path} names no training of a Ray session yet; "
+        "verlwatch will wait for one"
+        for column, index, path in ((37, 2, "idle"), (43, 3, "busy/02000000"))
     ]

@@ -14,6 +14,7 @@ from verlwatch.config._problems import ConfigError, KeyPath, Place, Problem, Sev
 from verlwatch.config._settings import NOTHING_TO_WATCH, secret_paths, state_dir
 from verlwatch.config._yaml import read
 from verlwatch.fields import CREDENTIAL, SecretError, parse_url, read_secret
+from verlwatch.shell._ray import Sessions
 from verlwatch.shell.state_dir import network_file_system
 
 if TYPE_CHECKING:
@@ -78,6 +79,10 @@ def _log(log: str) -> str | None:
     if glob.has_magic(log) and not os.path.lexists(log):
         matches = next(glob.iglob(log, recursive=True), None)  # noqa: PTH207  # pathlib cannot match absolute patterns
         return None if matches else f"{log} matches no file yet; verlwatch will wait for one"
+    sessions = Sessions()
+    if session := sessions.find(log):
+        nothing = f"{log} names no training of a Ray session yet; verlwatch will wait for one"
+        return None if sessions.files(session) else nothing
     try:
         mode = Path(log).stat().st_mode
     except FileNotFoundError:
@@ -85,7 +90,7 @@ def _log(log: str) -> str | None:
     except OSError as error:
         return f"{log} cannot be looked at ({(error.strerror or 'error').lower()}); check the path and its permissions"
     if stat.S_ISDIR(mode):
-        return f"{log} is a folder; name its files, for example {log}/*.log"
+        return f"{log} is a folder and no Ray session; name its files, for example {log}/*.log"
     if not stat.S_ISREG(mode):
         return f"{log} is no regular file and will not be read; name a file"
     return (

@@ -39,6 +39,7 @@ from verlwatch.fields import (
     within,
 )
 from verlwatch.shell.notifiers import NOTIFIERS
+from verlwatch.shell.run_names import NAME_LIMIT, unknown_part
 
 if TYPE_CHECKING:
     Receiver = ReceiverConfig
@@ -47,7 +48,6 @@ else:
 
 _GLOB = frozenset("*?[")
 _LAST_PORT = 65_535
-_NAME_LIMIT = 100
 
 
 class Address(NamedTuple):
@@ -85,9 +85,11 @@ def parse_listen(value: object) -> Address | None:
 
 
 def parse_run_name(text: str) -> str:
-    """``text`` if it can be shown on one line."""
-    if not text.strip() or not text.isprintable() or len(text) > _NAME_LIMIT:
+    """``text`` if it can be shown on one line, and what stands in braces in it is known."""
+    if not text.strip() or not text.isprintable() or len(text) > NAME_LIMIT:
         raise ValueError("must be 1 to 100 printable characters; give the run a short name")
+    if (part := unknown_part(text)) is not None:
+        raise ValueError(f"{{{part}}} stands for nothing; write {{folder}} or {{file}}, or leave the braces out")
     return text
 
 
@@ -127,12 +129,15 @@ class Run(Model):
 
     name: RunName = Field(
         default="",
-        description="Unique name, shown in every message. Default: the first log's name without its ending.",
+        description="Unique name, shown in every message. Default: the first log's name without its ending. "
+        "`{folder}` and `{file}` in it stand for the folder that a log lies in and for the log's name without its "
+        "ending: each different name is a run of its own.",
     )
     logs: tuple[FilePath, ...] = Field(
         min_length=1,
-        description="Paths or glob patterns (`*`, `?`, `[…]`, `**`) of the console log and of verl's JSONL file log. "
-        "Relative ones start at the folder of this file; `~` is expanded.",
+        description="Paths or glob patterns (`*`, `?`, `[…]`, `**`) of the console log and of verl's JSONL file log, "
+        "or the folder of a Ray session, for the logs of its newest training. Relative ones start at the folder of "
+        "this file; `~` is expanded.",
     )
     start: Start = Field(
         default="last-run",

@@ -19,6 +19,7 @@ from verlwatch.core.types import ClosedAs, Incident, Outcome, Transition
 from verlwatch.shell._lag import Lag
 from verlwatch.shell.deliver import Deliver
 from verlwatch.shell.judge import TURN_S, Judge
+from verlwatch.shell.run_names import may_be_of
 from verlwatch.shell.store import Store
 from verlwatch.shell.tail import SourceView, Tail
 from verlwatch.status import (
@@ -43,7 +44,7 @@ STALLED_AFTER_S = 30 * TURN_S
 class Overview:
     """Builds a Status when asked.
 
-    ``deliver``, ``config`` and ``runs`` (names of the configured runs, None: all; others are remembered but not
+    ``deliver``, ``config`` and ``runs`` (names in the configuration, None: all; other runs are remembered but not
     shown) are replaced at a reload.
     """
 
@@ -139,7 +140,7 @@ class Overview:
         return (run for run in runs if self._shows(run.name))
 
     def _shows(self, run: str) -> bool:
-        return self.runs is None or run in self.runs
+        return self.runs is None or run in self.runs or any(may_be_of(name, run) for name in self.runs)
 
     def _open_incidents(self) -> Iterator[Incident]:
         for run in self._runs():

@@ -23,7 +23,8 @@ from verlwatch.fields import Start
 from verlwatch.shell._discover import Found, discover
 from verlwatch.shell._generation import Known
 from verlwatch.shell._glob import DIRECTORIES, PATHS
-from verlwatch.shell._source import Source
+from verlwatch.shell._ray import Sessions
+from verlwatch.shell._source import LINGER_S, Source
 from verlwatch.shell._source_view import SourceState, SourceView
 from verlwatch.shell._worker import Worker
 from verlwatch.shell.clock import Clock
@@ -82,6 +83,8 @@ class Tail:
         for position in self._positions.values():
             self._known.remember(position.with_finished())
         self._sources: dict[str, Source] = {}
+        self._unread = set(self._positions)  # where an earlier process stopped, until it is known to be the end
+        self._sessions = Sessions()
         self._found = Found()
         self._grown: dict[str, float] = {}
         self._searched_at = _NEVER
@@ -223,9 +226,11 @@ class Tail:
         self._busy = (_SEARCH, now)
         reloaded, self._reloaded = self._reloaded, False
         awaited = not reloaded and self._searched_at > _NEVER
-        found = discover(self._patterns, {*self._sources, *self._positions}, self._limit)
+        known = {*self._sources, *self._positions}
+        found = discover(self._patterns, known, self._limit, sessions=self._sessions, unfinished=self._unread)
         for path, source in list(self._sources.items()):
-            if path not in found.runs and (reloaded or source.waiting):
+            ended = path in found.ended and _at_rest(source, now)
+            if path not in found.runs and (reloaded or source.waiting or ended):
                 source.close()
                 if source.position is not None:
                     self._positions[source.name] = source.position
@@ -234,13 +239,14 @@ class Tail:
         for path in sorted(new, key=lambda path: encodable(path) not in self._positions):
             position = self._positions.pop(encodable(path), None)
             run = found.runs[path]
-            start = self._starts.get(run, "beginning")
+            start = self._starts.get(found.entries[path], "beginning")
             self._sources[path] = Source(path, run, self._known, position, start=start, awaited=awaited)
         for path, run in found.runs.items():
             source = self._sources[path]
             source.run = run
             if source.waiting and not source.retry_s:
                 source.due_at = now
+        self._unread = {path for path in self._unread & found.runs.keys() if not _at_rest(self._sources[path], now)}
         self._found = found
         if self._wake is not None:
             self._wake.watch(found.folders if self._watching else ())
@@ -281,6 +287,11 @@ class Tail:
 
     def _is_live(self, source: Source, now: float) -> bool:
         return now - self._grown.get(source.run, _NEVER) < LIVE_S
+
+
+def _at_rest(source: Source, now: float) -> bool:
+    """Whether everything is read and nobody seems to write any longer."""
+    return not (source.waiting or source.behind) and now - source.grown_at >= LINGER_S
 
 
 def _raise_descriptor_limit() -> None:
