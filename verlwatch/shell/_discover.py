@@ -110,14 +110,18 @@ def _of_session(path: str, session: Session, entry: str, found: Found, sessions:
 def _take(matched: Mapping[str, str], found: Found, known: Collection[str], limit: int) -> None:
     """Adds the files that were found, those already followed first, up to the limit."""
     originals = {*found.runs, *matched, *known}
-    for path in sorted(matched, key=lambda path: path not in known):
-        followed = path in known
-        if path in found.runs or (not followed and (rotated_from(path) in originals or _is_folder(path))):
+    for match in sorted(matched, key=lambda path: path not in known):
+        path = match
+        if match not in known and (original := rotated_from(match)) in originals:
+            if original not in known:
+                continue
+            path = original  # which may be gone, and is read on under the name it has now
+        if path in found.runs or (path not in known and _is_folder(path)):
             continue
         if len(found.runs) >= limit:
             found.left_out += 1
         else:
-            found.add(path, matched[path])
+            found.add(path, matched[match])
 
 
 def _is_folder(path: str) -> bool:

@@ -192,6 +192,26 @@ async def test_a_file_renamed_to_any_name_while_the_watcher_was_down_is_found_by
     assert numbers(driver.lines) == [*range(500)]
 
 
+async def test_a_rotated_file_that_nothing_has_replaced_yet_is_read_on_after_a_restart(
+    drive: Drive, tmp_path: Path
+) -> None:
+    log, old = tmp_path / "train.log", tmp_path / "train.log.1"
+    append(log, numbered(0, 10, head=True))
+    driver = drive(tmp_path / "train.log*")
+    await driver.settle(1)
+    driver.commit()
+    driver.kill()
+    log.rename(old)
+    append(old, numbered(10, 10))
+    driver.start()
+    await driver.settle(2)
+    assert numbers(driver.lines) == [*range(20)]
+    append(log, numbered(20, 10, head=True))
+    await driver.settle(10)
+    assert numbers(driver.lines) == [*range(30)]
+    assert {chunk.source for chunk in driver.chunks} == {str(log)}
+
+
 async def test_several_rotations_while_the_watcher_was_down_are_read_in_order(drive: Drive, tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     append(tmp_path / "train.log.9", numbered(90_000, 5, head=True))  # older than the watcher: not ours
