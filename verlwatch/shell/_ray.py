@@ -130,10 +130,11 @@ def _logs_of(path: str) -> str | None:
 def is_session_file(path: str, logs: str) -> bool:
     """Whether ``path`` is a worker's or driver's log in ``logs`` or in another session beside that."""
     folder, _, name = path.rpartition("/")
-    return _is_log(name) and _above(folder) == _above(logs)
+    return is_log(name) and _above(folder) == _above(logs)
 
 
-def _is_log(name: str) -> bool:
+def is_log(name: str) -> bool:
+    """Whether a file of that name is a worker's or driver's log."""
     return bool(_WORKER.fullmatch(name) or _DRIVER.fullmatch(name))
 
 
@@ -153,7 +154,7 @@ def _listed(logs: str) -> list[tuple[str, str, int]]:
             return [
                 (entry.name, entry.path, entry.stat(follow_symlinks=False).st_size)
                 for entry in entries
-                if _is_log(entry.name) and entry.is_file(follow_symlinks=False)
+                if is_log(entry.name) and entry.is_file(follow_symlinks=False)
             ]
     except OSError:  # deleted meanwhile
         return []
