@@ -8,6 +8,7 @@ from pathlib import PurePath
 from time import gmtime, strftime
 
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from verlwatch.config import Config
 from verlwatch.core.phases import STEP
@@ -104,7 +105,7 @@ def _settings() -> Iterator[str]:
 
 
 def _setting(key: str, field: FieldInfo) -> str:
-    default = "null" if field.default is None else "[]" if field.default == () else field.default
+    default = "null" if field.default in {None, PydanticUndefined} else "[]" if field.default == () else field.default
     return f"{key}: {default}  # {field.description}"
 
 
