@@ -32,6 +32,10 @@ class Source:
 
     What the file holds when it is seen first, with no position known, is dealt with as ``start`` says, unless it is
     ``awaited``: it has appeared while somebody was watching, so it is no history.
+
+    It ``sleeps`` if there is nothing to do until the open file ``fd`` no longer ends at ``end`` or the path no longer
+    names what was ``seen`` (device, inode, time of modification).  ``grown_at`` is when it was last seen growing,
+    ``changed_at`` that or its last modification.
     """
 
     def __init__(
@@ -48,11 +52,10 @@ class Source:
         self._path = Path(path)
         self.name = encodable(path)
         self.run = run
-        self.due_at = 0.0
-        self.turn = 0
-        self.behind = False
-        self.retry_s = 0.0
-        self.grown_at = float("-inf")
+        self.due_at, self.turn = 0.0, 0
+        self.behind, self.absent, self.retry_s = False, False, 0.0
+        self.sleeps, self.fd, self.end, self.seen = False, -1, 0, (-1, -1, -1)
+        self.grown_at = self.changed_at = float("-inf")
         self.last_read_at: float | None = None
         self._known = known
         self._beside = Beside(path, encodable(path), known)
@@ -63,7 +66,7 @@ class Source:
         self._history_to = 0
         self._current: Generation | None = None
         self._queue: list[Generation] = []
-        self._searched = False
+        self._searched = self._was_at_end = False
         self._trouble: tuple[SourceState, str] | None = None
 
     # ------------------------------------------------------------------------------------------------ asked by the tail
@@ -103,6 +106,7 @@ class Source:
             if generation is not None:
                 self._known.close(generation)
         self._current, self._queue = None, []
+        self._settle()
 
     def poll(self, now: float, budget: int) -> list[Chunk]:
         """Steps 2 to 6 of the cycle (see tail.py): at most about ``budget`` bytes, in chunks of up to 128 KiB."""
@@ -122,6 +126,7 @@ class Source:
                     chunks.append(chunk)
                     budget -= len(chunk.data)
                 elif not self._move_on(now):
+                    self._was_at_end = True
                     break
             self.behind = budget <= 0
         except OSError as error:
@@ -129,7 +134,17 @@ class Source:
             self._known.close_all(self.name)
             self._searched = False
             self._complain(error)
+        self._settle()
         return chunks
+
+    def _settle(self) -> None:
+        """What a look must find for a poll to be needless."""
+        current = self._current
+        self.fd, self.end, self.sleeps = -1, 0, False
+        if current is not None:
+            self.fd, self.end = current.fd, max(current.size, current.offset)
+            restless = self.behind or self.absent or self.retry_s or self._queue
+            self.sleeps = not restless and current.offset == self.end
 
     # ------------------------------------------------------------------------------------------------ reading
     def _read(self, current: Generation, size: int, now: float) -> Chunk | None:
@@ -142,7 +157,9 @@ class Source:
             return self._read(self._current, size, now) if self._current else None
         if not data:
             return None
-        current.read_at = self.last_read_at = self.grown_at = now
+        current.read_at = self.last_read_at = now
+        if self._was_at_end:
+            self.grown_at = self.changed_at = now
         token = current.position(self._finished).token()
         history_to = 0 if current.number else self._history_to
         return Chunk(self.name, current.number, current.offset - len(data), data, token, self.run, history_to)
@@ -188,9 +205,10 @@ class Source:
         try:
             status = self._path.stat()
         except (FileNotFoundError, NotADirectoryError):
-            self._trouble, self.retry_s = None, 0.0
+            self._trouble, self.retry_s, self.absent = None, 0.0, True
             self._absent(now)
             return
+        self.absent = False
         identity = (status.st_dev, status.st_ino)
         last = self._queue[-1] if self._queue else self._current
         if last is not None and last.identity == identity:
@@ -202,6 +220,7 @@ class Source:
             return
         elif self._current is None or identity != self._current.identity:
             self._arrive(identity, now)
+        self.seen = (*identity, status.st_mtime_ns)
         self._trouble, self.retry_s = None, 0.0
 
     def _arrive(self, identity: Identity, now: float) -> None:
@@ -211,7 +230,7 @@ class Source:
             self._queue.remove(base)
         else:
             base = self._known.open(self.path, self.name, now)
-        self.grown_at = max(self.grown_at, base.changed_ns / 1e9)
+        self.changed_at = max(self.changed_at, base.changed_ns / 1e9)
         current = self._current
         if current is not None:
             self._supersede(current, base, now)

@@ -1,4 +1,4 @@
-"""One thread for calls that may block.
+"""One thread for calls that may block, and what wakes it while it waits.
 
 A daemon thread, unlike an executor's: a call that never returns does not keep the process from ending.
 """
@@ -6,10 +6,11 @@ A daemon thread, unlike an executor's: a call that never returns does not keep t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -41,3 +42,20 @@ class Worker:
                 except BaseException as error:  # noqa: BLE001 - it is raised again where the call was made
                     outcome.set_exception(error)
             del call, work, outcome  # nothing is held while the thread waits
+
+
+class Bell:
+    """Wakes the one thread that waits for it; half as dear as threading.Event, which makes a lock for each wait."""
+
+    def __init__(self) -> None:
+        self._silent = Lock()
+        self._silent.acquire()
+
+    def ring(self) -> None:
+        """Ends the wait under way, or the next one; in any thread."""
+        with contextlib.suppress(RuntimeError):  # it is ringing already
+            self._silent.release()
+
+    def wait(self, seconds: float) -> None:
+        """Returns when it rings, or after so long; then it is silent."""
+        self._silent.acquire(timeout=max(0.0, seconds))

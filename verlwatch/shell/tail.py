@@ -10,23 +10,23 @@ start.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+import glob
 import resource
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TypeVar
 
 from verlwatch.core.types import Chunk, Cursor
 from verlwatch.fields import Start
 from verlwatch.shell._discover import Found, discover
+from verlwatch.shell._folders import Folders
 from verlwatch.shell._generation import Known
 from verlwatch.shell._glob import DIRECTORIES, PATHS
 from verlwatch.shell._ray import Sessions
+from verlwatch.shell._rhythm import NEVER, Rhythm
 from verlwatch.shell._source import LINGER_S, Source
 from verlwatch.shell._source_view import SourceState, SourceView
-from verlwatch.shell._worker import Worker
+from verlwatch.shell._worker import Bell, Worker
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.identity import Position, position_of
 from verlwatch.shell.inbox import Inbox
@@ -39,16 +39,11 @@ CYCLE_BYTES = 1 << 20
 DISCOVER_S = 1.0
 DISCOVER_LEAST_S = 0.1  # a storm of hints causes no more than ten searches a second
 DISCOVER_SHARE = 20  # searching takes at most a twentieth of the time
-WAITING_S = 0.5
-IDLE_S = 1.0
-LIVE_S = 6 * 3600.0  # a step may take two hours
-FAST_FILES = 200  # beyond so many fast files the interval grows in proportion
+SEARCH_S = 30.0  # without any sign of a new name
 STALLED_S = 5.0
 RESERVED = 96  # open files that others of this process need
 
 _SEARCH = ""  # in place of a source's name
-_NEVER = float("-inf")
-_T = TypeVar("_T")
 
 
 class Tail:
@@ -74,7 +69,6 @@ class Tail:
         self._patterns = dict(patterns)
         self._starts = dict(starts or {})
         self._inbox = inbox
-        self._poll_s = poll_s
         self._max_files = max_files
         self._watching = watching
         self._clock = clock
@@ -83,48 +77,43 @@ class Tail:
         for position in self._positions.values():
             self._known.remember(position.with_finished())
         self._sources: dict[str, Source] = {}
+        self._rhythm = Rhythm(poll_s)
         self._unread = set(self._positions)  # where an earlier process stopped, until it is known to be the end
         self._sessions = Sessions()
         self._found = Found()
-        self._grown: dict[str, float] = {}
-        self._searched_at = _NEVER
-        self._discover_at = _NEVER
-        self._reloaded = False
-        self._turn = 0
-        self._now = _NEVER
+        self._folders = Folders()
+        self._by_names = False
+        self._searched_at = NEVER
+        self._discover_at = NEVER
+        self._took = 0.0
+        self._hinted = self._reloaded = False
+        self._now = NEVER
         self._busy: tuple[str, float] | None = None  # the source that is looked at, and since when
         self._stopping = False
-        self._woken = asyncio.Event()
-        self._thread: Worker | None = None
+        self._bell = Bell()
         self._wake: Wake | None = None
 
     # ------------------------------------------------------------------------------------------------ life
     async def run(self) -> None:
         """Polls until `stop`; then the inbox is closed.  Cancelled it ends at once, whatever a file system does."""
-        loop = asyncio.get_running_loop()
         _raise_descriptor_limit()
-        self._thread = Worker("tail")
-
-        def hint() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for hints any longer
-                loop.call_soon_threadsafe(self.hint)
-
-        self._wake = Wake(hint)
+        thread = Worker("tail")
+        self._wake = Wake(self.hint)
         try:
             while not self._stopping:
-                self._woken.clear()
-                due_at = await self.cycle(self._clock.now())
-                if not self._stopping:
-                    await self._clock.wait(self._woken, due_at)
-            await self._off_loop(self.close)
+                for chunk in await thread.call(self._next_chunks):
+                    await self._inbox.put(chunk)
+            await thread.call(self.close)
         finally:
+            self._stopping = True
+            self._bell.ring()
             self._inbox.close()
-            self._thread.end()
+            thread.end()
 
     def stop(self) -> None:
         """Ends `run` after the current cycle."""
         self._stopping = True
-        self._woken.set()
+        self._bell.ring()
 
     def reload(
         self,
@@ -138,16 +127,16 @@ class Tail:
         """Follows these patterns from the next cycle on; a file named by both goes on where it is."""
         self._patterns = dict(patterns)
         self._starts = dict(starts or {})
-        self._poll_s = poll_s
+        self._rhythm.poll_s = poll_s
         self._max_files = max_files
         self._watching = watching
         self._reloaded = True
         self.hint()
 
     def hint(self) -> None:
-        """Looks for new files in the next cycle; called in the loop's thread."""
-        self._discover_at = self._searched_at + DISCOVER_LEAST_S
-        self._woken.set()
+        """Looks for new files, and at what the paths name, in the next cycle; called in any thread."""
+        self._hinted = True
+        self._bell.ring()
 
     def close(self) -> None:
         """Closes every file and ends the watching; only after the last cycle."""
@@ -198,34 +187,54 @@ class Tail:
         return tuple(notices)
 
     def _stalled(self) -> str | None:
-        busy = self._busy
-        return busy[0] if busy is not None and self._clock.now() - busy[1] > STALLED_S else None
+        busy, looking_at = self._busy, self._rhythm.looking_at
+        if busy is None or self._clock.now() - busy[1] <= STALLED_S:
+            return None
+        return looking_at.name if looking_at is not None else busy[0]
 
     # ------------------------------------------------------------------------------------------------ the cycle
     async def cycle(self, now: float) -> float:
-        """One cycle at ``now``; returns when the next is due (``now`` itself while anything is behind)."""
-        if now < self._now:  # the clock was set back
-            self._discover_at = now
-            for source in self._sources.values():
-                source.due_at = now
-        self._now = now
-        if now >= self._discover_at:
-            await self._off_loop(lambda: self._discover(now))
-        if any(source.due_at <= now for source in self._sources.values()):
-            for chunk in await self._off_loop(lambda: self._poll(now)):
-                await self._inbox.put(chunk)
-        return min([self._discover_at, *(source.due_at for source in self._sources.values())])
+        """One cycle at ``now``, in this thread; returns when the next is due: ``now`` while anything is behind."""
+        for chunk in self._cycle(now):
+            await self._inbox.put(chunk)
+        return self._next_at()
 
-    async def _off_loop(self, work: Callable[[], _T]) -> _T:
-        if self._thread is None:
-            return work()
-        return await self._thread.call(work)
+    def _next_chunks(self) -> list[Chunk]:
+        """Cycles until something is read; empty only at the end.  Cycles that find nothing do not wake the loop."""
+        while not self._stopping:
+            if chunks := self._cycle(self._clock.now()):
+                return chunks
+            self._bell.wait(self._next_at() - self._clock.now())
+        return []
+
+    def _cycle(self, now: float) -> list[Chunk]:
+        if now < self._now:  # the clock was set back
+            self._searched_at = min(self._searched_at, now)
+            self._discover_at = now
+            self._rhythm.set_back(now)
+        self._now = now
+        if now >= self._search_at():
+            self._discover(now)
+        return self._poll(now)
+
+    def _search_at(self) -> float:
+        if not self._hinted:
+            return self._discover_at
+        return min(self._discover_at, self._searched_at + max(DISCOVER_LEAST_S, DISCOVER_SHARE * self._took))
+
+    def _next_at(self) -> float:
+        return min(self._search_at(), self._rhythm.next_at())
 
     def _discover(self, now: float) -> None:
         """Step 1."""
         self._busy = (_SEARCH, now)
+        self._discover_at = now + DISCOVER_S
+        hinted, self._hinted = self._hinted, False
+        if not hinted and self._nothing_new(now):
+            self._busy = None
+            return
         reloaded, self._reloaded = self._reloaded, False
-        awaited = not reloaded and self._searched_at > _NEVER
+        awaited = not reloaded and self._searched_at > NEVER
         known = {*self._sources, *self._positions}
         found = discover(self._patterns, known, self._limit, sessions=self._sessions, unfinished=self._unread)
         for path, source in list(self._sources.items()):
@@ -234,41 +243,46 @@ class Tail:
                 source.close()
                 if source.position is not None:
                     self._positions[source.name] = source.position
-                del self._sources[path]
+                self._rhythm.drop(self._sources.pop(path))
         new = [path for path in found.runs if path not in self._sources]
         for path in sorted(new, key=lambda path: encodable(path) not in self._positions):
             position = self._positions.pop(encodable(path), None)
             run = found.runs[path]
             start = self._starts.get(found.entries[path], "beginning")
             self._sources[path] = Source(path, run, self._known, position, start=start, awaited=awaited)
+            self._rhythm.wake(self._sources[path], now)
         for path, run in found.runs.items():
             source = self._sources[path]
             source.run = run
             if source.waiting and not source.retry_s:
-                source.due_at = now
+                self._rhythm.wake(source, now)
         self._unread = {path for path in self._unread & found.runs.keys() if not _at_rest(self._sources[path], now)}
         self._found = found
         if self._wake is not None:
             self._wake.watch(found.folders if self._watching else ())
+            self._rhythm.told = self._watching and not self._wake.notices
+        self._rhythm.look_at_paths(now)
+        self._folders.searched(found.folders, now)
+        paths = (path for paths in self._patterns.values() for path in paths)
+        self._by_names = all(path in found.runs or _finds_files(path) for path in paths)
         self._busy = None
-        took = max(0.0, self._clock.now() - now)
+        self._took = max(0.0, self._clock.now() - now)
         self._searched_at = now
-        self._discover_at = now + max(DISCOVER_S, DISCOVER_SHARE * took)
+        self._discover_at = now + max(DISCOVER_S, DISCOVER_SHARE * self._took)
+
+    def _nothing_new(self, now: float) -> bool:
+        """Whether what the patterns name shows in directories that have not changed."""
+        return self._by_names and now < self._searched_at + SEARCH_S and not self._folders.changed
 
     def _poll(self, now: float) -> list[Chunk]:
-        """Steps 2 to 6: those that are not catching up first, then whoever has waited longest."""
+        """Steps 2 to 6."""
         chunks: list[Chunk] = []
         left = CYCLE_BYTES
-        fast = sum(self._is_live(source, now) for source in self._sources.values())
-        poll_s = self._poll_s * max(1.0, fast / FAST_FILES)
-        due = [source for source in self._sources.values() if source.due_at <= now]
-        for source in sorted(due, key=lambda source: (source.behind, source.due_at, source.turn)):
+        self._busy = (_SEARCH, now)
+        for source in self._rhythm.due(now):
             self._busy = (source.name, now)
             read = source.poll(now, left)
-            self._turn += 1
-            source.turn = self._turn
-            self._grown[source.run] = max(self._grown.get(source.run, _NEVER), source.grown_at)
-            source.due_at = now + self._interval(source, now, poll_s)
+            self._rhythm.polled(source, now)
             chunks += read
             left -= sum(len(chunk.data) for chunk in read)
             if left <= 0:
@@ -276,22 +290,17 @@ class Tail:
         self._busy = None
         return chunks
 
-    def _interval(self, source: Source, now: float, poll_s: float) -> float:
-        if source.behind:
-            return 0.0
-        if source.waiting:
-            return source.retry_s or WAITING_S
-        if source.retry_s:
-            return IDLE_S
-        return poll_s if self._is_live(source, now) else max(poll_s, IDLE_S)
 
-    def _is_live(self, source: Source, now: float) -> bool:
-        return now - self._grown.get(source.run, _NEVER) < LIVE_S
+def _finds_files(pattern: str) -> bool:
+    """Whether all that it finds is in one directory: not those with wildcards for directories, nor Ray sessions."""
+    folder, _, name = pattern.rpartition("/")
+    return glob.has_magic(name) and not glob.has_magic(folder)
 
 
 def _at_rest(source: Source, now: float) -> bool:
     """Whether everything is read and nobody seems to write any longer."""
-    return not (source.waiting or source.behind) and now - source.grown_at >= LINGER_S
+    silent_since = source.changed_at if source.last_read_at is None else source.last_read_at
+    return not (source.waiting or source.behind) and now - silent_since >= LINGER_S
 
 
 def _raise_descriptor_limit() -> None:

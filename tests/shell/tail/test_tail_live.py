@@ -13,6 +13,7 @@ import pytest
 from watchdog.observers import Observer
 
 from tests.shell.tail.driver import append, numbered, numbers
+from verlwatch.core.types import Chunk
 from verlwatch.shell import wake
 from verlwatch.shell.clock import SystemClock
 from verlwatch.shell.tail import Inbox, Tail
@@ -49,6 +50,7 @@ async def take(inbox: Inbox, count: int) -> list[int]:
     async with asyncio.timeout(5):
         while len(taken) < count:
             for chunk in await inbox.get() or []:
+                assert isinstance(chunk, Chunk)
                 taken += numbers(chunk.data.splitlines())
     return taken
 
@@ -79,7 +81,7 @@ async def test_watchdog_hints_at_a_new_file_long_before_the_next_search(
     start: START, inbox: Inbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("verlwatch.shell.tail.DISCOVER_S", 60.0)
-    monkeypatch.setattr("verlwatch.shell.tail.WAITING_S", 60.0)
+    monkeypatch.setattr("verlwatch.shell._rhythm.WAITING_S", 60.0)
     watched = threading.Event()
     really_watch = Wake.watch
 
@@ -173,7 +175,7 @@ async def test_a_full_inbox_makes_the_tail_wait_and_nothing_is_dropped(tmp_path:
     data = b""
     async with asyncio.timeout(5):
         while (chunks := await inbox.get()) is not None:
-            data += b"".join(chunk.data for chunk in chunks)
+            data += b"".join(chunk.data for chunk in chunks if isinstance(chunk, Chunk))
         await task
     assert data == log.read_bytes()
 
