@@ -128,6 +128,32 @@ class ReceiverStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentStatus:
+    """One agent of a hub.
+
+    ``skew_s`` is by how much its clock is ahead of the hub's, ``taken`` the number of its last shipment committed,
+    ``waiting`` those in its outbox, ``lag_s`` the longest lag of its files.  ``version`` and what follows from its last
+    delivery are unknown until it has been heard since the hub's start.  Counted since then: samples ``thinned`` by the
+    agent for want of room, shipments ``lost`` with its outbox or with the hub's own state, ``repeated`` and so
+    ignored, requests ``refused``.
+    """
+
+    name: str
+    version: str | None = None
+    seen_at: float | None = None
+    skew_s: float | None = None
+    taken: int = 0
+    waiting: int = 0
+    sources: int = 0
+    unreadable: tuple[str, ...] = ()
+    lag_s: float = 0.0
+    thinned: int = 0
+    lost: int = 0
+    repeated: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigStatus:
     """The configuration in force: ``path`` is None for a run without a file; ``error`` tells why a reload failed."""
 

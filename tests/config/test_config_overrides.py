@@ -52,6 +52,18 @@ def test_every_single_value_has_a_variable_and_a_flag_by_one_rule() -> None:
         ("--state-dir", "VERLWATCH_STATE_DIR"),
         ("--http-token-file", "VERLWATCH_HTTP_TOKEN_FILE"),
         ("--http-listen", "VERLWATCH_HTTP_LISTEN"),
+        ("--http-tls-key", "VERLWATCH_HTTP_TLS_KEY"),
+        ("--http-tls-certificate", "VERLWATCH_HTTP_TLS_CERTIFICATE"),
+        ("--http-client-ca", "VERLWATCH_HTTP_CLIENT_CA"),
+        ("--agent-plain-http", "VERLWATCH_AGENT_PLAIN_HTTP"),
+        ("--agent-hub", "VERLWATCH_AGENT_HUB"),
+        ("--agent-token-file", "VERLWATCH_AGENT_TOKEN_FILE"),
+        ("--agent-name", "VERLWATCH_AGENT_NAME"),
+        ("--agent-ca", "VERLWATCH_AGENT_CA"),
+        ("--agent-certificate", "VERLWATCH_AGENT_CERTIFICATE"),
+        ("--agent-key", "VERLWATCH_AGENT_KEY"),
+        ("--agent-outbox-size", "VERLWATCH_AGENT_OUTBOX_SIZE"),
+        ("--hub-plain-http", "VERLWATCH_HUB_PLAIN_HTTP"),
         ("--detection-false-alarms", "VERLWATCH_DETECTION_FALSE_ALARMS"),
         ("--detection-min-step-share", "VERLWATCH_DETECTION_MIN_STEP_SHARE"),
         ("--detection-accept-after-steps", "VERLWATCH_DETECTION_ACCEPT_AFTER_STEPS"),
@@ -71,7 +83,7 @@ def test_every_single_value_has_a_variable_and_a_flag_by_one_rule() -> None:
 
 @pytest.mark.parametrize("name", OVERRIDES)
 def test_a_wrong_override_is_told_under_the_name_it_was_given(name: str) -> None:
-    wrong = "" if name.endswith(("dir", "file")) else "wrong"
+    wrong = "" if name.endswith(("dir", "file", "key", "certificate", "_ca", "agent_name")) else "wrong"
     path = ".".join(OVERRIDES[name])
     assert [line.partition(": ")[0] for line in complaints({}, {name: wrong})] == [flag(name)]
     if wrong:

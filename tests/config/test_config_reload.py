@@ -17,6 +17,18 @@ OTHER = {
     "state_dir": "/other",
     "http_token_file": "/other",
     "http_listen": "off",
+    "http_tls_key": "/other",
+    "http_tls_certificate": "/other",
+    "http_client_ca": "/other",
+    "agent_plain_http": "allowed",
+    "agent_hub": "https://other",
+    "agent_token_file": "/other",
+    "agent_name": "other",
+    "agent_ca": "/other",
+    "agent_certificate": "/other",
+    "agent_key": "/other",
+    "agent_outbox_size": "1GiB",
+    "hub_plain_http": "allowed",
     "detection_false_alarms": "2 per week",
     "detection_min_step_share": "3%",
     "detection_accept_after_steps": "100",
@@ -32,7 +44,12 @@ OTHER = {
     "log_format": "json",
     "external_url": "https://other",
 }
-RESTART = {"state_dir", "http.token_file", "http.listen", "logging.level", "logging.format"}
+RESTART = ("state_dir", "http.", "agent.", "logging.")
+NEEDS = {
+    "http_tls_certificate": ["http_tls_key"],
+    "http_client_ca": ["http_tls_key", "http_tls_certificate"],
+    "agent_hub": ["agent_token_file"],
+}
 
 
 def test_equal_configurations_change_nothing(loads: Loads) -> None:
@@ -62,8 +79,9 @@ def test_runs_and_receivers_change_by_name(loads: Loads) -> None:
 @pytest.mark.parametrize("name", OVERRIDES)
 def test_every_setting_is_either_live_or_needs_a_restart(name: str) -> None:
     path = ".".join(OVERRIDES[name])
-    expected = Reload(restart=(path,)) if path in RESTART else Reload(live=(path,))
-    assert changes(Config(), apply(Config(), {}, {name: OTHER[name]})) == expected
+    expected = Reload(restart=(path,)) if path.startswith(RESTART) else Reload(live=(path,))
+    before = apply(Config(), {}, {needed: OTHER[needed] for needed in NEEDS.get(name, ())})
+    assert changes(before, apply(before, {}, {name: OTHER[name]})) == expected
 
 
 def test_allowed_hosts_need_a_restart(loads: Loads) -> None:

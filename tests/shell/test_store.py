@@ -18,7 +18,7 @@ import pytest
 
 from tests.fakes.outbox import notification, outcome
 from verlwatch.core.types import Cursor, Outcome, State, StepRow, Transition
-from verlwatch.shell._database import LAST_STEPS
+from verlwatch.shell._room import LAST_STEPS
 from verlwatch.shell._rows import pack, unpack
 from verlwatch.shell.notifiers import sample_message
 from verlwatch.shell.store import LONGEST_DELAY_S, StateDirInUse, Store, StoreDamaged, StoreUnavailable

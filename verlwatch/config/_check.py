@@ -101,9 +101,9 @@ def _log(log: str) -> str | None:
 
 
 def _absent(config: Config) -> Iterator[Finding]:
-    if not config.runs:
+    if not config.runs and not config.hub.agents:
         yield ("runs",), NOTHING_TO_WATCH, "error"
-    if not config.receivers:
+    if not config.receivers and not config.agent.hub:
         yield ("receivers",), "is empty: nobody is told; add a receiver", "warning"
 
 

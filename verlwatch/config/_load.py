@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from verlwatch.config._fleet import HubAgent
 from verlwatch.config._problems import ConfigError, KeyPath, Locate, Problem, from_validation, problem
 from verlwatch.config._yaml import Document, read
 from verlwatch.config.models import Config, Run, run_name
@@ -74,6 +75,8 @@ def _keys_at(path: KeyPath, value: Any) -> Iterable[str]:
         case ("receivers", int(index)):
             kinds = {notifier.TYPE: notifier.Config for notifier in NOTIFIERS}
             model = kinds.get(value["receivers"][index]["type"])
+        case ("hub", "agents", int()):
+            model = HubAgent
         case (str(section),):
             model = Config.model_fields[section].annotation
     return model.by_key() if model else ()
@@ -81,18 +84,16 @@ def _keys_at(path: KeyPath, value: Any) -> Iterable[str]:
 
 def _repeated(value: Any) -> Iterator[tuple[KeyPath, str]]:
     """Names and logs that occur twice, found in the raw value so that they are told beside all other problems."""
-    for section in ("runs", "receivers"):
-        seen: dict[str, str] = {}
-        for index, entry in _entries(value, section):
+    for section in (("runs",), ("receivers",), ("hub", "agents")):
+        seen: dict[str, int] = {}
+        for index, entry in _entries(value, *section):
             name = entry.get("name") or next((run_name(log) for _, log in _logs(entry)), "")
             if not isinstance(name, str):
                 continue
-            first = seen.setdefault(name, f"{section}[{index}]")
-            if name and first != f"{section}[{index}]":
-                yield (
-                    (section, index, "name"),
-                    f"{shortened(name)} is already the name of {first}; give each its own",
-                )
+            first = seen.setdefault(name, index)
+            if name and first != index:
+                where = f"{'.'.join(section)}[{first}]"
+                yield (*section, index, "name"), f"{shortened(name)} is already the name of {where}; give each its own"
     logs: dict[str, int] = {}
     for index, entry in _entries(value, "runs"):
         for place, log in _logs(entry):
@@ -101,10 +102,11 @@ def _repeated(value: Any) -> Iterator[tuple[KeyPath, str]]:
             logs.setdefault(log, index)
 
 
-def _entries(value: Any, section: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    entries = value.get(section) if isinstance(value, dict) else None
-    if isinstance(entries, list | tuple):
-        yield from ((index, entry) for index, entry in enumerate(entries) if isinstance(entry, dict))
+def _entries(value: Any, *path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    if isinstance(value, list | tuple):
+        yield from ((index, entry) for index, entry in enumerate(value) if isinstance(entry, dict))
 
 
 def _logs(run: Mapping[str, Any]) -> Iterator[tuple[int, str]]:

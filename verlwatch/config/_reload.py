@@ -9,8 +9,8 @@ from typing import Any
 from verlwatch.config.models import Config, Run
 from verlwatch.fields import ReceiverConfig
 
-_RESTART = ("state_dir", "http", "logging")
-"""The database is open, the socket bound and the log set up."""
+_RESTART = ("state_dir", "http", "logging", "agent")
+"""The database is open, the socket bound, the log set up, and who it is that ships or judges."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ NOTHING_TO_WATCH = "there is nothing to watch: name a run here, or give --log LO
 
 
 def watched(config: Config) -> Config:
-    """``config`` if it has a run to watch; raises ConfigError if not, as an emptied file has not."""
-    if not config.runs:
+    """``config`` if it has a run to watch or agents that do; raises ConfigError if not, as an emptied file has not."""
+    if not config.runs and not config.hub.agents:
         raise ConfigError([problem(Place("configuration"), ("runs",), NOTHING_TO_WATCH)])
     return config
 
@@ -36,7 +36,8 @@ def settings(config: Config) -> Settings:
 
 def secret_paths(config: Config) -> Iterator[tuple[KeyPath, str]]:
     """Where each secret is named, and by which SecretPath."""
-    holders: list[tuple[KeyPath, Model]] = [(("http",), config.http)]
+    holders: list[tuple[KeyPath, Model]] = [(("http",), config.http), (("agent",), config.agent)]
+    holders += [(("hub", "agents", index), agent) for index, agent in enumerate(config.hub.agents)]
     holders += [(("receivers", index), receiver) for index, receiver in enumerate(config.receivers)]
     for path, holder in holders:
         yield from (((*path, key), value) for key, value in holder if key.endswith("_file") and value)

@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from verlwatch import fields
+from verlwatch.config._fleet import Agent, Hub
 from verlwatch.fields import (
     Duration,
     FilePath,
@@ -172,6 +173,29 @@ class Http(Model):
         default=(),
         description="Host names under which the page may be asked for besides loopback and the listen address.",
     )
+    tls_key: FilePath | None = Field(default=None, description="File with the key of `http.tls_certificate` (PEM).")
+    tls_certificate: FilePath | None = Field(
+        default=None,
+        description="File with a certificate and its chain (PEM): then everything is served by HTTPS.",
+    )
+    client_ca: FilePath | None = Field(
+        default=None,
+        description="File with the authority (PEM) by which the certificates of clients must be signed; needs TLS.",
+    )
+
+    @field_validator("tls_certificate")
+    @classmethod
+    def _has_a_key(cls, certificate: str | None, info: ValidationInfo) -> str | None:
+        if certificate and not info.data.get("tls_key"):
+            raise ValueError("needs its key; set http.tls_key")
+        return certificate
+
+    @field_validator("client_ca")
+    @classmethod
+    def _has_a_certificate(cls, authority: str | None, info: ValidationInfo) -> str | None:
+        if authority and not info.data.get("tls_certificate"):
+            raise ValueError("needs TLS; set http.tls_certificate and http.tls_key")
+        return authority
 
     @field_validator("listen")
     @classmethod
@@ -284,6 +308,8 @@ class Config(Model):
         "`$XDG_STATE_HOME/verlwatch` (`~/.local/state/verlwatch`).",
     )
     http: Http = Field(default_factory=Http, description="The status page, the API and the metrics.")
+    agent: Agent = Field(default_factory=Agent, description="What this host's agent ships to which hub.")
+    hub: Hub = Field(default_factory=Hub, description="Who may deliver what it has read to this hub.")
     receivers: tuple[Receiver, ...] = Field(default=(), description="Who is told.")
     detection: Detection = Field(default_factory=Detection, description="How readily a change is told.")
     reading: Reading = Field(default_factory=Reading, description="How logs are read.")
@@ -293,3 +319,19 @@ class Config(Model):
     external_url: Url | None = Field(
         default=None, description="URL under which people reach the status page; messages link to it."
     )
+
+    @field_validator("hub")
+    @classmethod
+    def _is_private(cls, hub: Hub, info: ValidationInfo) -> Hub:
+        http, agent = info.data.get("http"), info.data.get("agent")
+        if hub.agents and agent and agent.hub:
+            raise ValueError("is set, and agent.hub too; one verlwatch is either a hub or an agent of one")
+        if hub.agents and http and http.listen is None:
+            raise ValueError("takes deliveries at http.listen, which is off; set an address there")
+        is_private = not http or not http.listen or http.listen.is_loopback or http.tls_certificate
+        if hub.agents and not is_private and hub.plain_http != "allowed":
+            raise ValueError(
+                "would take deliveries from other hosts unencrypted; set http.tls_certificate and http.tls_key, or "
+                "set hub.plain_http to allowed"
+            )
+        return hub

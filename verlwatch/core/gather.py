@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from verlwatch.core._run import Run
 from verlwatch.core._sources import Sources
 from verlwatch.core.lines import Reader
 from verlwatch.core.types import Chunk, Cursor, Outcome, Settings, Snapshot
@@ -17,6 +18,8 @@ class Gatherer:
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
+        self.runs: dict[str, Run] = {}
+        self.strange_states = self.refused_runs = 0  # here nothing is judged, and so nothing strange or too much
         self._sources = Sources(self.settings.line_limit)
 
     def feed(self, chunk: Chunk, now: float) -> Outcome:

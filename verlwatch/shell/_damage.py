@@ -56,6 +56,11 @@ _ILL_FORMED = {
         _not("reread_from", "integer"), _not("applied_to", "integer"), "reread_from < 0", "applied_to < 0",
         _not("history_to", "integer"),
     ),
+    "shipment": (
+        _no_time("created_at"), _not("samples", "integer"), _not("thinned", "integer"), _not("extracts", "blob"),
+        "samples < 0", "thinned < 0",
+    ),
+    "shipping": (_not("epoch", "integer"), "epoch < 1"),
     "state": (_not("kind", "text"), _not("key", "text"), _not("version", "integer")),
     "step": (_not("run", "text"), _not("attempt", "integer"), _not("step", "integer"), _no_time("at")),
     "transition": (_no_time("at"),),

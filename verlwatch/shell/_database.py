@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from verlwatch.core.types import Cursor, Notification, Outcome, Snapshot, State, StepRow, Transition
-from verlwatch.shell import _rows
+from verlwatch.shell import _room, _rows, _shipments
 from verlwatch.shell._rows import OutboxRow, OutboxStats
 
 T = TypeVar("T")
@@ -23,25 +23,9 @@ T = TypeVar("T")
 LONGEST_DELAY_S = 86_400.0
 """No row waits longer than this; a later due time was written by a clock that was wrong, and counts as due."""
 
-LAST_STEPS = 32
-"""So many last steps of each run's latest attempt stay whatever the size: a second log may yet tell them again."""
-
 _DAY_S = 86_400.0
-_PRUNE_BATCH = 200
 _PRUNE_BYTES = 2 << 20
 _VACUUM_PAGES = 1000
-_EXPIRED = (
-    "DELETE FROM step WHERE rowid IN (SELECT rowid FROM step WHERE at < ? ORDER BY at LIMIT ?)",
-    "DELETE FROM transition WHERE id IN (SELECT id FROM transition WHERE at < ? ORDER BY id LIMIT ?)",
-    "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE finished_at < ? ORDER BY finished_at LIMIT ?)",
-    "DELETE FROM cursor WHERE rowid IN (SELECT rowid FROM cursor WHERE seen_at < ? LIMIT ?)",
-)
-_OLDEST = f"""
-    SELECT rowid, length(data) FROM step AS old
-    WHERE attempt < (SELECT max(attempt) FROM step WHERE run = old.run)
-    OR step <= (SELECT max(step) FROM step WHERE run = old.run AND attempt = old.attempt) - {LAST_STEPS}
-    ORDER BY at LIMIT {_PRUNE_BATCH}
-"""  # noqa: S608 - a number of our own
 _DUE = """
     SELECT id, dedup_key, incident, receiver, reason, message, created_at, due_at, attempts FROM outbox AS row
     WHERE receiver = :receiver AND status = 'pending'
@@ -108,6 +92,12 @@ class Database:
             )
             for notification in outcome.notifications:
                 self._put_notification(notification, now)
+            _shipments.put(self._sql, outcome.extracts, now)
+
+    def within(self, call: Callable[..., T], *args: Any) -> T:
+        """Calls a function that takes the connection first, in a transaction."""
+        with self._transaction():
+            return call(self._sql, *args)
 
     def _put_cursor(self, cursor: Cursor, now: float) -> None:
         self._sql.execute(
@@ -304,32 +294,21 @@ class Database:
     def forget(self, before: float) -> bool:
         """One bounded slice of what is older than ``before``; whether there may be more."""
         with self._transaction():
-            deleted = [self._sql.execute(statement, (before, _PRUNE_BATCH)).rowcount for statement in _EXPIRED]
-        if any(deleted):
+            deleted = _room.expire(self._sql, before)
+        if deleted:
             self._give_back_free_pages()
-        return any(deleted)
+        return deleted
 
     def shrink(self, goal: int) -> bool:
         """One bounded slice of the way to a file of ``goal`` bytes and an empty write-ahead log; whether to go on."""
         size = self._bytes("page_count")
-        deleted = self._forget_oldest(min(size - self._bytes("freelist_count") - goal, _PRUNE_BYTES))
+        with self._transaction():
+            deleted = _room.forget_oldest(self._sql, min(size - self._bytes("freelist_count") - goal, _PRUNE_BYTES))
         self._give_back_free_pages()
         if goal < self._bytes("page_count") and (deleted or self._bytes("page_count") < size):
             return True
         self._sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return False
-
-    def _forget_oldest(self, excess: int) -> int:
-        """Forgets at most ``excess`` bytes of the oldest steps and one step more; how many."""
-        with self._transaction():
-            rows: list[tuple[int]] = []
-            for row, length in self._sql.execute(_OLDEST).fetchall():
-                if excess <= 0:
-                    break
-                rows.append((row,))
-                excess -= length
-            self._sql.executemany("DELETE FROM step WHERE rowid = ?", rows)
-        return len(rows)
 
     def _bytes(self, pages: str) -> int:
         return int(self._one(f"PRAGMA {pages}") * self._one("PRAGMA page_size"))

@@ -21,6 +21,17 @@ from verlwatch.shell.state_dir import StateDirError
 MIGRATIONS: tuple[str, ...] = (
     "ALTER TABLE cursor ADD COLUMN history_to INTEGER NOT NULL DEFAULT 0;",
     "ALTER TABLE cursor ADD COLUMN seen_at REAL NOT NULL DEFAULT 0; UPDATE cursor SET seen_at = strftime('%s', 'now');",
+    """
+    CREATE TABLE shipment (
+        number     INTEGER PRIMARY KEY AUTOINCREMENT,
+        created_at REAL    NOT NULL,
+        samples    INTEGER NOT NULL,
+        thinned    INTEGER NOT NULL DEFAULT 0,
+        extracts   BLOB    NOT NULL
+    );
+    CREATE INDEX shipment_with_samples ON shipment (number) WHERE samples > 0;
+    CREATE TABLE shipping (epoch INTEGER NOT NULL);
+    """,
 )
 """The n-th (from 1) brings version n to n + 1.  A new one also changes schema.sql; the two must agree."""
 

@@ -4,56 +4,71 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import dataclass
 
-from verlwatch.core.types import Chunk
+from verlwatch.core.types import Chunk, Cursor, Extract
+
+RECORD_BYTES = 4096
+"""What a record counts for: about what the line of a step has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What an agent has read, and the cursor that is committed with it."""
+
+    cursor: Cursor
+    extracts: tuple[Extract, ...]
+
+
+Item = Chunk | Parcel
 
 
 class Inbox:
-    """Chunks in order, bounded by bytes and number.  One consumer; all calls in the loop's thread."""
+    """What is to be judged, in order, bounded by bytes and number.  One consumer; all calls in the loop's thread."""
 
-    def __init__(self, max_bytes: int = 1 << 20, max_chunks: int = 1024) -> None:
+    def __init__(self, max_bytes: int = 1 << 20, max_items: int = 1024) -> None:
         self.bytes = 0
         self.closed = False
         self._max_bytes = max_bytes
-        self._max_chunks = max_chunks
-        self._chunks: deque[Chunk] = deque()
+        self._max_items = max_items
+        self._items: deque[Item] = deque()
         self._filled = asyncio.Event()
         self._drained = asyncio.Event()
 
     def __len__(self) -> int:
-        return len(self._chunks)
+        return len(self._items)
 
-    async def put(self, chunk: Chunk) -> None:
-        """Waits while the inbox is full.  An empty one takes a chunk of any size.
+    async def put(self, item: Item) -> None:
+        """Waits while the inbox is full.  An empty one takes an item of any size.
 
         Raises:
             RuntimeError: the inbox is closed.
         """
-        while self._chunks and not self.closed and self._full(chunk):
+        while self._items and not self.closed and self._full(item):
             self._drained.clear()
             await self._drained.wait()
         if self.closed:
             raise RuntimeError("the inbox is closed: nothing may be read after the end of the stream")
-        self._chunks.append(chunk)
-        self.bytes += len(chunk.data)
+        self._items.append(item)
+        self.bytes += _size(item)
         self._filled.set()
 
-    async def get(self, max_chunks: int = 64, *, timeout_s: float | None = None) -> list[Chunk] | None:
-        """All chunks that are there, up to ``max_chunks``; waits for the first one.
+    async def get(self, max_items: int = 64, *, timeout_s: float | None = None) -> list[Item] | None:
+        """All that is there, up to ``max_items``; waits for the first one.
 
         Empty if none came within ``timeout_s``; None at the end of the stream: closed and everything taken.
         """
-        if not self._chunks and not self.closed:
+        if not self._items and not self.closed:
             self._filled.clear()
             try:
                 async with asyncio.timeout(timeout_s):
                     await self._filled.wait()
             except TimeoutError:
                 return []
-        if not self._chunks:
+        if not self._items:
             return None
-        taken = [self._chunks.popleft() for _ in range(min(max_chunks, len(self._chunks)))]
-        self.bytes -= sum(len(chunk.data) for chunk in taken)
+        taken = [self._items.popleft() for _ in range(min(max_items, len(self._items)))]
+        self.bytes -= sum(map(_size, taken))
         self._drained.set()
         return taken
 
@@ -63,5 +78,11 @@ class Inbox:
         self._filled.set()
         self._drained.set()
 
-    def _full(self, chunk: Chunk) -> bool:
-        return len(self._chunks) >= self._max_chunks or self.bytes + len(chunk.data) > self._max_bytes
+    def _full(self, item: Item) -> bool:
+        return len(self._items) >= self._max_items or self.bytes + _size(item) > self._max_bytes
+
+
+def _size(item: Item) -> int:
+    if isinstance(item, Chunk):
+        return len(item.data)
+    return RECORD_BYTES * sum(len(extract.records) for extract in item.extracts)

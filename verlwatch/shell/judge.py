@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from verlwatch.core.engine import Engine, merged
+from verlwatch.core.gather import Gatherer
 from verlwatch.core.types import Chunk, Outcome
 from verlwatch.shell.clock import Clock
-from verlwatch.shell.inbox import Inbox
+from verlwatch.shell.inbox import Inbox, Item
 from verlwatch.shell.store import Store, StoreUnavailable
 
 TURN_S = 1.0
@@ -23,7 +24,7 @@ TURN_S = 1.0
 RETRY_S = 1.0
 
 BATCH = 4
-"""Chunks judged for one commit: more saves little time, and the numbers of all their steps are held in memory."""
+"""Items judged for one commit: more saves little time, and the numbers of all their steps are held in memory."""
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +33,7 @@ class Judge:
     """The single writer.  ``committed`` is called after each commit with what it held."""
 
     def __init__(
-        self, engine: Engine, store: Store, inbox: Inbox, clock: Clock, committed: Callable[[Outcome], None]
+        self, engine: Engine | Gatherer, store: Store, inbox: Inbox, clock: Clock, committed: Callable[[Outcome], None]
     ) -> None:
         self.engine = engine
         self.turned_at = clock.now()
@@ -49,11 +50,11 @@ class Judge:
     async def run(self) -> None:
         """Judges until the inbox is closed and empty."""
         while True:
-            chunks = await self._inbox.get(BATCH, timeout_s=self._patience())
+            items = await self._inbox.get(BATCH, timeout_s=self._patience())
             self._turn()
-            if chunks is None:
+            if items is None:
                 return
-            await self._commit(self._judge(chunks))
+            await self._commit(self._judge(items))
 
     def _turn(self) -> None:
         """Notes the time.  Where the clock was set back, the engine's goes on while something is open."""
@@ -68,9 +69,15 @@ class Judge:
         left = TURN_S if deadline is None else deadline - self._clock.now() - self._set_back
         return max(0.0, min(TURN_S, left))
 
-    def _judge(self, chunks: Sequence[Chunk]) -> Outcome:
+    def _judge(self, items: Sequence[Item]) -> Outcome:
         now = self.turned_at + self._set_back
-        return merged([*(self.engine.feed(chunk, now) for chunk in chunks), self.engine.tick(now)])
+        return merged([*(self._one(item, now) for item in items), self.engine.tick(now)])
+
+    def _one(self, item: Item, now: float) -> Outcome:
+        if isinstance(item, Chunk):
+            return self.engine.feed(item, now)
+        assert isinstance(self.engine, Engine)  # noqa: S101 - only a hub gets parcels, and a hub judges
+        return self.engine.accept(item.extracts, now, (item.cursor,))
 
     async def _commit(self, outcome: Outcome) -> None:
         if not outcome:

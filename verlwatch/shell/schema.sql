@@ -17,6 +17,21 @@ CREATE TABLE cursor (
     seen_at     REAL    NOT NULL DEFAULT 0
 );
 
+-- What an agent has read and its hub has not committed yet: JSON of extracts; `samples` of them, and `thinned` left out.
+CREATE TABLE shipment (
+    number     INTEGER PRIMARY KEY AUTOINCREMENT,
+    created_at REAL    NOT NULL,
+    samples    INTEGER NOT NULL,
+    thinned    INTEGER NOT NULL DEFAULT 0,
+    extracts   BLOB    NOT NULL
+);
+CREATE INDEX shipment_with_samples ON shipment (number) WHERE samples > 0;
+
+-- The life of the table of shipments, one row once it is used.
+CREATE TABLE shipping (
+    epoch INTEGER NOT NULL
+);
+
 -- The core's state; `version` tags the form of `data` (JSON).
 CREATE TABLE state (
     kind    TEXT    NOT NULL,

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from verlwatch.core.types import Outcome, Snapshot, StepRow, Transition
-from verlwatch.shell import _damage, _migrations, state_dir
+from verlwatch.shell import _damage, _migrations, _shipments, state_dir
 from verlwatch.shell._database import LONGEST_DELAY_S, Database
 from verlwatch.shell._migrations import Opened, StateTooNew
 from verlwatch.shell._rows import OutboxRow, OutboxStats
+from verlwatch.shell._shipments import Row as Shipped
 from verlwatch.shell.state_dir import StateDirError, StateDirInUse
 
 __all__ = [
@@ -240,6 +241,23 @@ class Store:
     async def outbox_stats(self) -> dict[str, OutboxStats]:
         """Counts by receiver, of those that have rows."""
         return await self._call(self._database.outbox_stats)
+
+    # ------------------------------------------------------------------------------------------------ shipments
+    async def shipments(self, limit: int, now: float) -> tuple[int, int, list[Shipped]]:
+        """The epoch, the number of the oldest shipment or of the next one, and about ``limit`` bytes of the oldest."""
+        return await self._call(self._database.within, _shipments.oldest, limit, now)
+
+    async def shipped(self, number: int) -> tuple[int, float]:
+        """Forgets what the hub has committed, up to ``number``; how many still wait, and since when the oldest does."""
+        await self._call(self._database.within, _shipments.shipped, number)
+        return await self._call(self._database.within, _shipments.waiting)
+
+    async def thin_shipments(self, room: int) -> int:
+        """Leaves samples, not events, out of the oldest shipments where all take more than ``room`` bytes; how many."""
+        total = 0
+        while count := await self._call(self._database.within, _shipments.thin, room):
+            total += count
+        return total
 
     # ------------------------------------------------------------------------------------------------ history
     async def steps(self, run: str, attempt: int | None = None, last: int = 1000) -> list[StepRow]:

@@ -114,6 +114,7 @@ class Driver:
         due = await self.tail.cycle(self.clock.at)
         while len(self.inbox):
             for chunk in await self.inbox.get() or []:
+                assert isinstance(chunk, Chunk)
                 self.chunks.append(chunk)
                 splitter = self._splitters.setdefault(chunk.source, Splitter(self.cursors.get(chunk.source)))
                 self.lines += splitter.feed(chunk)

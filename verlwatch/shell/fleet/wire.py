@@ -135,6 +135,15 @@ def pack_extracts(extracts: Iterable[Extract]) -> bytes:
     ])  # fmt: skip
 
 
+def thinned(extracts: bytes) -> bytes:
+    """Packed extracts without their samples."""
+    kept = [
+        {**extract, "records": [record for record in extract["records"] if "values" not in record]}
+        for extract in json.loads(extracts)
+    ]
+    return pack([extract for extract in kept if extract["records"]])
+
+
 def pack_delivery(head: Mapping[str, Any], shipments: Iterable[tuple[int, int, bytes]]) -> bytes:
     """A delivery; ``shipments`` are number, thinned, and the packed extracts as they were stored."""
     parts = b",".join(
