@@ -36,19 +36,30 @@ _NO_JOB = "ffffffff"
 _WORKER_HEAD = 4 << 10
 _DRIVER_HEAD = 64 << 10
 
-_T = TypeVar("_T")
-
 
 class _Worker(NamedTuple):
     pid: str
     job: str
     names: str
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether nothing that matters can follow."""
+        return _OF_A_TRAINING.search(self.names) is not None
+
 
 class _Driver(NamedTuple):
     pids: frozenset[str]
     """Those of workers on this host."""
     names: str
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether nothing that matters can follow."""
+        return bool(self.pids)
+
+
+_Head = TypeVar("_Head", _Worker, _Driver)
 
 
 class Session(NamedTuple):
@@ -62,7 +73,7 @@ class Sessions:
     """Looks into sessions again and again; what the beginnings of their files said is kept."""
 
     def __init__(self) -> None:
-        self._heads: dict[str, tuple[int, object]] = {}
+        self._heads: dict[str, tuple[int, _Worker | _Driver]] = {}
 
     def find(self, path: str) -> Session | None:
         """What ``path`` names, links resolved: a session, ``SESSION/JOB``, or neither."""
@@ -94,24 +105,27 @@ class Sessions:
         workers: dict[str, _Worker] = {}
         drivers: dict[str, _Driver] = {}
         listed = _listed(logs)
-        for name, path, size in listed:
+        for path, name in listed.items():
             if match := _WORKER.fullmatch(name):
-                job, names = self._head(path, size, _WORKER_HEAD, _job_and_names)
-                if (job or match[1]) != _NO_JOB:
-                    workers[path] = _Worker(match[2], job or match[1], names)
+                worker = self._head(path, _WORKER_HEAD, _worker)
+                if (job := worker.job or match[1]) != _NO_JOB:
+                    workers[path] = worker._replace(pid=match[2], job=job)
             else:
-                drivers[path] = self._head(path, size, _DRIVER_HEAD, _driver)
-        there = {path for _, path, _ in listed}
-        self._heads = {path: head for path, head in self._heads.items() if path in there or not _is_in(path, logs)}
+                drivers[path] = self._head(path, _DRIVER_HEAD, _driver)
+        self._heads = {path: head for path, head in self._heads.items() if path in listed or not _is_in(path, logs)}
         return workers, drivers
 
-    def _head(self, path: str, size: int, most: int, read: Callable[[bytes], _T]) -> _T:
-        """What the first bytes of a file say; they are read again while they are not all there."""
+    def _head(self, path: str, most: int, read: Callable[[bytes], _Head]) -> _Head:
+        """What the first bytes of a file say; they are read again while they may say more."""
         before, head = self._heads.get(path, (-1, None))
-        size = min(size, most)
-        if before != size:
-            head = read(_first(path, size) if size else b"")
-            self._heads[path] = (size, head)
+        if before < most:
+            try:
+                size = min(Path(path).stat().st_size, most)
+                if size != before:
+                    head = read(_first(path, size))
+                    self._heads[path] = (most if head.is_sure else size, head)
+            except OSError:  # deleted, or not ours to read: its source tells why, once there is one
+                head = head or read(b"")
         return head  # type: ignore[return-value]  # a path is read as one kind of file
 
 
@@ -128,9 +142,9 @@ def _logs_of(path: str) -> str | None:
 
 
 def is_session_file(path: str, logs: str) -> bool:
-    """Whether ``path`` is a worker's or driver's log in ``logs`` or in another session beside that."""
+    """Whether ``path`` is a worker's or driver's log in ``logs``, or in another session beside that one."""
     folder, _, name = path.rpartition("/")
-    return is_log(name) and _above(folder) == _above(logs)
+    return is_log(name) and (folder == logs or _sessions_of(folder) == _sessions_of(logs) != "")
 
 
 def is_log(name: str) -> bool:
@@ -142,35 +156,33 @@ def _is_in(path: str, folder: str) -> bool:
     return path.startswith(folder + "/")
 
 
-def _above(logs: str) -> str:
-    """Where sessions lie: ``/tmp/ray`` for ``/tmp/ray/session_1/logs``."""
-    return logs.rpartition("/")[0].rpartition("/")[0]
+def _sessions_of(logs: str) -> str:
+    """Where sessions lie: ``/tmp/ray`` for ``/tmp/ray/session_1/logs``; empty for logs that were put elsewhere."""
+    root, _, session = logs.removesuffix("/logs").rpartition("/")
+    return root if session.startswith("session_") and logs.endswith("/logs") else ""
 
 
-def _listed(logs: str) -> list[tuple[str, str, int]]:
-    """Name, path and size of each log of a worker or driver."""
+def _listed(logs: str) -> dict[str, str]:
+    """Path and name of each log of a worker or driver."""
     try:
         with os.scandir(logs) as entries:
-            return [
-                (entry.name, entry.path, entry.stat(follow_symlinks=False).st_size)
+            return {
+                entry.path: entry.name
                 for entry in entries
                 if is_log(entry.name) and entry.is_file(follow_symlinks=False)
-            ]
+            }
     except OSError:  # deleted meanwhile
-        return []
+        return {}
 
 
 def _first(path: str, size: int) -> bytes:
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(size)
-    except OSError:  # its source tells why, once there is one
-        return b""
+    with Path(path).open("rb") as file:
+        return file.read(size)
 
 
-def _job_and_names(head: bytes) -> tuple[str, str]:
+def _worker(head: bytes) -> _Worker:
     job = _JOB.search(head)
-    return job[1].decode() if job else "", b" ".join(_NAMES.findall(head)).decode("utf-8", "replace")
+    return _Worker("", job[1].decode() if job else "", b" ".join(_NAMES.findall(head)).decode("utf-8", "replace"))
 
 
 def _driver(head: bytes) -> _Driver:

@@ -12,8 +12,9 @@ from tests.shell.tail.driver import Driver, append, numbered, numbers
 from tests.shell.tail.ray_files import Session
 from verlwatch.core.engine import Engine
 from verlwatch.replay import replay
+from verlwatch.shell import _ray
 from verlwatch.shell._discover import discover
-from verlwatch.shell._ray import Sessions
+from verlwatch.shell._ray import Sessions, is_session_file
 
 Drive = Callable[..., Driver]
 
@@ -86,6 +87,37 @@ def test_a_pid_of_another_host_does_not_make_a_driver_ours(session: Session) -> 
     trainer = session.worker("01000000", 5, "TaskRunner")
     session.driver("raysubmit_b", "TaskRunner pid=5, ip=192.0.2.7")
     assert set(named(session.path)) == both(trainer)
+
+
+def test_a_log_that_may_not_be_read_yet_is_looked_into_again(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = session.worker("01000000", 5, "TaskRunner")
+    sessions = Sessions()
+    with monkeypatch.context() as patched:
+
+        def refused(path: str, size: int) -> bytes:
+            raise PermissionError(path)
+
+        patched.setattr(_ray, "_first", refused)
+        assert named(session.path, sessions) == []
+    assert set(named(session.path, sessions)) == both(trainer)
+
+
+def test_a_driver_is_looked_into_until_it_repeats_a_worker_of_this_host(session: Session) -> None:
+    rank = session.worker("01000000", 5, "WorkerDict")
+    driver = session.driver("raysubmit_a", "TaskRunner pid=9, ip=192.0.2.7")
+    sessions = Sessions()
+    assert set(named(session.path, sessions)) == both(rank)
+    append(driver, b"(WorkerDict pid=5) hello\n")
+    assert set(named(session.path, sessions)) == both(rank) | {driver.name}
+
+
+def test_logs_that_were_put_elsewhere_have_no_sessions_beside_them() -> None:
+    worker = f"worker-{7:056x}-01000000-7.out"
+    assert is_session_file(f"/ray/session_1/logs/{worker}", "/ray/session_2/logs")
+    assert is_session_file(f"/kept/a/{worker}", "/kept/a")
+    assert not is_session_file(f"/kept/a/{worker}", "/kept/b")
+    assert not is_session_file(f"/ray/session_1/logs/{worker}", "/other/session_1/logs")
+    assert not is_session_file("/ray/session_1/logs/train.log", "/ray/session_1/logs")
 
 
 @pytest.mark.parametrize("job", ["01000000", "raysubmit_a"])
