@@ -13,6 +13,8 @@ from verlwatch.shell.printable import encodable
 
 Identity = tuple[int, int]  # device, inode
 
+LINGER_S = 5.0  # a replaced file must have been silent so long before the next one is read
+LINGER_MAX_S = 60.0  # a replaced file that never falls silent holds the next one up no longer
 _HOLE_BYTES = 1 << 20  # NUL bytes skipped at once at the beginning of a file
 
 
@@ -67,6 +69,19 @@ class Generation:
 
     def close(self) -> None:
         os.close(self.fd)
+
+    def silent(self, now: float) -> bool:
+        """Whether no writer seems to hold a file any longer that has been replaced."""
+        if self.superseded_at is None:
+            self.superseded_at = now
+        since = max(self.read_at, self.superseded_at)
+        return self.copy or now - since >= LINGER_S or now - self.superseded_at >= LINGER_MAX_S
+
+    def shift(self, seconds: float) -> None:
+        """The clock was set on by so much, or back: that is no silence."""
+        self.read_at += seconds
+        if self.superseded_at is not None:
+            self.superseded_at += seconds
 
     def restart(self) -> None:
         """Reads the file as new content, from its first byte."""
@@ -203,6 +218,11 @@ class Known:
         for name, generation in list(self._held.values()):
             if name == holder and generation not in but:
                 self.close(generation)
+
+    def shift(self, seconds: float) -> None:
+        """The clock was set on by so much, or back."""
+        for _, generation in self._held.values():
+            generation.shift(seconds)
 
     def remember(self, finished: tuple[Fingerprint, ...]) -> None:
         """Notes generations that were read to their end."""

@@ -19,8 +19,6 @@ from verlwatch.shell.identity import Position
 from verlwatch.shell.printable import encodable
 
 CHUNK_BYTES = 128 << 10
-LINGER_S = 5.0  # a replaced file must have been silent so long before the next one is read
-LINGER_MAX_S = 60.0  # a replaced file that never falls silent holds the next one up no longer
 DELETED_S = 60.0  # a silent deleted file is held open so long: it keeps its disk space
 RENAMED_S = 3600.0  # the same for a file that lives on under another name while the path names none
 OLD_S = 60.0  # a file that appears and has not been written to for so long was written before
@@ -66,6 +64,7 @@ class Source:
         self._history_to = 0
         self._current: Generation | None = None
         self._queue: list[Generation] = []
+        self._at_path: Identity | None = None
         self._searched = self._was_at_end = False
         self._trouble: tuple[SourceState, str] | None = None
 
@@ -117,6 +116,7 @@ class Source:
         except OSError as error:
             if self._current is None:
                 self.close()
+                self._searched = False
             self._known.close_all(self.name, but=[self._current, *self._queue])
             self._complain(error)
         try:
@@ -171,31 +171,27 @@ class Source:
             return False
         for generation in self._queue:
             generation.look()
-        if not any(generation.size for generation in self._queue) or not self._silent(current, now):
+        if not any(generation.size for generation in self._queue) or not current.silent(now):
             return False
         position = self._position = current.position(self._finished)
         self._current = None
         self._known.close(current)
         self._finish(position)
-        self._line_up(position, self._queue.pop(), now)
+        self._line_up(position, self._base(), now)
         self._begin(position.generation + 1)
         return True
 
-    def _silent(self, current: Generation, now: float) -> bool:
-        """Whether no writer seems to hold a replaced file any longer."""
-        current.superseded_at = now if current.superseded_at is None else min(now, current.superseded_at)
-        current.read_at = min(now, current.read_at)  # the clock may have been set back
-        silent_since = max(current.read_at, current.superseded_at)
-        return current.copy or now - silent_since >= LINGER_S or now - current.superseded_at >= LINGER_MAX_S
+    def _base(self) -> Generation | None:
+        """Takes out of the queue what the path names; what it named before has no claim to be the last."""
+        return self._queue.pop() if self._queue and self._queue[-1].identity == self._at_path else None
 
     def _written_anew(self, current: Generation, now: float) -> None:
         """The current file was truncated: its old rest may live on in a copy, its new content is a new generation."""
         position = self._position = current.position(self._finished)
         current.restart()
         self._current = None
-        if self._queue:
-            self._queue.insert(0, current)
-        found = self._follow(position, self._queue.pop() if self._queue else current, now)
+        self._queue.insert(0, current)
+        found = self._follow(position, self._base(), now)
         if found is not None:
             found.copy = True
 
@@ -206,10 +202,11 @@ class Source:
             status = self._path.stat()
         except (FileNotFoundError, NotADirectoryError):
             self._trouble, self.retry_s, self.absent = None, 0.0, True
+            self._at_path = None
             self._absent(now)
             return
         self.absent = False
-        identity = (status.st_dev, status.st_ino)
+        self._at_path = identity = (status.st_dev, status.st_ino)
         last = self._queue[-1] if self._queue else self._current
         if last is not None and last.identity == identity:
             last.seen(status)

@@ -20,11 +20,11 @@ from verlwatch.core.types import Chunk, Cursor
 from verlwatch.fields import Start
 from verlwatch.shell._discover import Found, discover
 from verlwatch.shell._folders import Folders
-from verlwatch.shell._generation import Known
+from verlwatch.shell._generation import LINGER_S, Known
 from verlwatch.shell._glob import DIRECTORIES, PATHS
 from verlwatch.shell._ray import Sessions
 from verlwatch.shell._rhythm import NEVER, Rhythm
-from verlwatch.shell._source import LINGER_S, Source
+from verlwatch.shell._source import Source
 from verlwatch.shell._source_view import SourceState, SourceView
 from verlwatch.shell._worker import Bell, Worker
 from verlwatch.shell.clock import Clock
@@ -41,6 +41,7 @@ DISCOVER_LEAST_S = 0.1  # a storm of hints causes no more than ten searches a se
 DISCOVER_SHARE = 20  # searching takes at most a twentieth of the time
 SEARCH_S = 30.0  # without any sign of a new name
 STALLED_S = 5.0
+PAUSE_S = 60.0  # cycles are never so far apart
 RESERVED = 96  # open files that others of this process need
 
 _SEARCH = ""  # in place of a source's name
@@ -212,6 +213,8 @@ class Tail:
             self._searched_at = min(self._searched_at, now)
             self._discover_at = now
             self._rhythm.set_back(now)
+        if self._now > NEVER and not 0.0 <= now - self._now <= PAUSE_S:  # set, or the host slept: nobody listened
+            self._known.shift(now - self._now)
         self._now = now
         if now >= self._search_at():
             self._discover(now)

@@ -265,6 +265,32 @@ async def test_a_clock_that_is_set_back_does_not_stop_the_reading(drive: Drive, 
     assert numbers(driver.lines) == [0, 1]
 
 
+@pytest.mark.parametrize("jump", [-86_400.0, -3600.0, 3600.0, 365 * 86_400.0])
+async def test_a_clock_that_is_set_is_no_silence(drive: Drive, tmp_path: Path, jump: float) -> None:
+    log, old, gone = tmp_path / "train.log", tmp_path / "train.log.1", tmp_path / "gone.log"
+    append(log, numbered(0, 1))
+    append(gone, numbered(10, 1))
+    driver = drive(log, gone)
+    await driver.settle(1)
+    log.rename(old)
+    append(log, numbered(2, 1))
+    with gone.open("ab") as writer:
+        gone.unlink()
+        await driver.settle(1)
+        driver.clock.at += jump
+        await driver.settle(3)
+        append(old, numbered(1, 1))
+        writer.write(numbered(11, 1))
+        writer.flush()
+        await driver.settle(2)
+        assert sorted(numbers(driver.lines)) == [0, 1, 10, 11]
+        await driver.settle(4)
+    assert sorted(numbers(driver.lines)) == [0, 1, 2, 10, 11]
+    assert driver.view(gone).state == "live"
+    await driver.settle(60)
+    assert driver.view(gone).state == "waiting"
+
+
 async def test_files_beyond_the_limit_are_left_out_and_told(drive: Drive, tmp_path: Path) -> None:
     for number in range(5):
         append(tmp_path / f"train_{number}.log", numbered(number, 1))
