@@ -29,8 +29,8 @@ ACTIONS = 40
 PER_TEST = 50
 
 WRITER = {
-    "append": 12, "half": 3, "rename": 2, "retire": 1, "late": 3, "copytruncate": 2, "hole": 1, "gzip": 2, "truncate": 1,
-    "equal": 1, "delete": 1, "vanish": 1, "replace": 1,
+    "append": 12, "half": 3, "rename": 2, "retire": 1, "late": 3, "copytruncate": 2, "hole": 1, "gzip": 2,
+    "truncate": 1, "equal": 1, "delete": 1, "vanish": 1, "replace": 1,
 }  # fmt: skip
 SESSIONS = {
     "append": 12,
