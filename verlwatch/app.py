@@ -20,17 +20,21 @@ import aiohttp
 import structlog
 
 from verlwatch import config as configuration
+from verlwatch import roles
 from verlwatch.config import Config, ConfigError
-from verlwatch.core.engine import RECALL, Engine
+from verlwatch.core.engine import RECALL
 from verlwatch.core.types import Outcome
 from verlwatch.fields import Secret, SecretError, Start, read_secret
 from verlwatch.shell import logs, systemd
 from verlwatch.shell.clock import Clock, Evenness, SystemClock
 from verlwatch.shell.deliver import Deliver
+from verlwatch.shell.fleet import hub as fleet_hub
+from verlwatch.shell.fleet.link import Link
+from verlwatch.shell.fleet.tls import TlsError
 from verlwatch.shell.http import server as http
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.judge import Judge
-from verlwatch.shell.notifiers import Notifier, build, open_session
+from verlwatch.shell.notifiers import open_session
 from verlwatch.shell.overview import Overview
 from verlwatch.shell.store import StateDirError, Store, StoreDamaged, StoreUnavailable
 from verlwatch.shell.tail import Tail
@@ -88,7 +92,7 @@ class App:
             async with open_session() as session:
                 await self._build(session)
                 await self._serve(session)
-        except (StoreUnavailable, StoreDamaged) as error:
+        except (StoreUnavailable, StoreDamaged, SecretError, TlsError) as error:
             raise StartError(str(error)) from error
         except ExceptionGroup as group:
             lost = group.subgroup((StoreDamaged, StateDirError))
@@ -101,7 +105,7 @@ class App:
 
     async def _build(self, session: aiohttp.ClientSession) -> None:
         config, clock = self.config, self._clock
-        engine = self._engine = Engine(configuration.settings(config))
+        engine = self._engine = roles.engine(config)
         engine.restore(await self._store.load(RECALL, prefix="timing"))
         for notice in self._store.notices:
             log.warning("database", notice=notice)
@@ -116,27 +120,27 @@ class App:
             watching=config.reading.watch == "auto",
             clock=clock,
         )
+        self._hub = roles.hub(config, inbox, clock, engine)
         self._judge = Judge(engine, self._store, inbox, clock, self._committed)
         self._overview = Overview(
             self._judge, self._tail, self._store, ConfigStatus(path=self._path, loaded_at=clock.now()), clock.now
         )
-        self._overview.runs = frozenset(run.name for run in config.runs)
-        try:
-            self._set_up_delivery(config, _notifiers(config, session))
-        except SecretError as error:
-            raise StartError(str(error)) from error
+        self._overview.agents = self._hub.agents if self._hub else tuple
+        self._overview.runs = _shown(config)
+        self._set_up_delivery(self._delivery(config, session))
 
     def _set_up_log(self, config: Config) -> None:
         """Hides the secrets of ``config`` too.  Those of before stay hidden: what was in force may still be told of."""
         self._secrets |= {secret.reveal(): secret for secret in _secrets(config)}
         logs.configure(self.config.logging.level, self.config.logging.format, self._secrets.values())
 
-    def _set_up_delivery(
-        self, config: Config, notifiers: Mapping[str, Notifier], delivered: Mapping[str, int] | None = None
-    ) -> None:
-        self._deliver = self._overview.deliver = Deliver(
-            self._store, notifiers, self._clock, max_backoff_s=config.delivery.max_backoff, delivered=delivered
-        )
+    def _delivery(
+        self, config: Config, session: aiohttp.ClientSession, delivered: Mapping[str, int] | None = None
+    ) -> Deliver | Link:
+        return roles.delivery(config, self._store, session, self._clock, self._overview.reports, delivered)
+
+    def _set_up_delivery(self, deliver: Deliver | Link) -> None:
+        self._deliver = self._overview.deliver = deliver
 
     async def _serve(self, session: aiohttp.ClientSession) -> None:
         server = await self._listen()
@@ -149,7 +153,7 @@ class App:
                 beside = [tasks.create_task(loop) for loop in self._beside()]
                 self._on_signals()
                 systemd.notify("READY=1", f"STATUS=watching {len(self.config.runs)} runs")
-                if not self.config.receivers:
+                if not self.config.receivers and not self.config.agent.hub:
                     log.warning("nobody is told: no receiver is configured; the status page shows what is found")
                 log.info("watching", runs=len(self.config.runs), receivers=len(self.config.receivers))
                 await self._stop_wanted.wait()
@@ -191,6 +195,8 @@ class App:
                 read_secret(settings.token_file) if settings.token_file else None,
                 settings.allowed_hosts,
                 else_any_port=not self._port_chosen,
+                tls=roles.certificates(self.config),
+                posts={fleet_hub.PATH: self._hub.answer} if self._hub else {},
             )
         except http.ListenError as error:
             raise StartError(str(error)) from error
@@ -200,9 +206,11 @@ class App:
 
     def _committed(self, outcome: Outcome) -> None:
         self._overview.committed(outcome)
-        if outcome.notifications:
+        if outcome.notifications or outcome.extracts:
             self._deliver.notify()
-        if self._store.wants_pruning(self.config.storage.max_size):
+        if self._hub:
+            self._hub.committed(outcome)
+        if self._store.wants_pruning(roles.room(self.config)):
             self._tidy_wanted.set()
 
     # ------------------------------------------------------------------------------------------------ beside the flow
@@ -232,9 +240,11 @@ class App:
             now, storage = self._clock.now(), self.config.storage
             keep_s = storage.keep_steps if evenness.holds(now) else math.inf
             seen = [view.source for view in self._tail.sources() if view.state != "waiting"]
+            seen += roles.remembered(self.config)
             try:
                 await self._store.drop_receivers({receiver.name for receiver in self.config.receivers}, now)
-                await self._store.prune(now, keep_s, storage.max_size, seen)
+                await self._store.thin_shipments(self.config.agent.outbox_size)
+                await self._store.prune(now, keep_s, roles.room(self.config), seen)
             except StoreUnavailable as error:
                 log.warning("old steps and messages were not cleared away; it is tried again", error=str(error))
             await self._clock.wait(self._tidy_wanted, now + TIDY_S)
@@ -262,7 +272,7 @@ class App:
             systemd.reloading()
             try:
                 await self._reload(self._reread(), tasks, session)
-            except (ConfigError, SecretError) as error:
+            except (ConfigError, SecretError, TlsError) as error:
                 log.warning("the configuration was not reloaded; the old one stays in force", error=str(error))
                 self._overview.config = replace(self._overview.config, reload_ok=False, error=str(error))
             systemd.notify("READY=1")
@@ -270,7 +280,8 @@ class App:
     async def _reload(self, new: Config, tasks: asyncio.TaskGroup, session: aiohttp.ClientSession) -> None:
         difference = configuration.changes(self.config, new)
         self._set_up_log(new)
-        notifiers = _notifiers(new, session)
+        deliver = self._delivery(configuration.in_force(self.config, new), session, self._deliver.delivered())
+        tokens = roles.tokens(new)
         await self._deliver.drain(HANDOVER_S)
         # Nothing from here on waits: a stop finds either the old configuration in force or the new one.
         self.config = configuration.in_force(self.config, new)
@@ -282,11 +293,13 @@ class App:
             max_files=new.reading.max_files,
             watching=new.reading.watch == "auto",
         )
-        self._set_up_delivery(new, notifiers, self._deliver.delivered())
+        self._set_up_delivery(deliver)
         self._start_delivery(tasks)
+        if self._hub:
+            self._hub.reconfigure(tokens)
         self._tidy_wanted.set()
         self._overview.config = ConfigStatus(path=self._path, loaded_at=self._clock.now())
-        self._overview.runs = frozenset(run.name for run in new.runs)
+        self._overview.runs = _shown(new)
         log.info(
             "configuration reloaded",
             changed=list(difference.live),
@@ -310,9 +323,9 @@ def _starts(config: Config) -> dict[str, Start]:
     return {run.name: run.start for run in config.runs}
 
 
-def _notifiers(config: Config, session: aiohttp.ClientSession) -> dict[str, Notifier]:
-    """Raises SecretError."""
-    return {receiver.name: build(receiver, session) for receiver in config.receivers}
+def _shown(config: Config) -> frozenset[str] | None:
+    """The runs whose state is shown; those of agents are known by what comes."""
+    return None if config.hub.agents else frozenset(run.name for run in config.runs)
 
 
 def _secrets(config: Config) -> list[Secret]:

@@ -196,3 +196,4 @@ class Status:
     receivers: tuple[ReceiverStatus, ...] = ()
     config: ConfigStatus = ConfigStatus()
     store: StoreStatus = StoreStatus()
+    agents: tuple[AgentStatus, ...] = ()

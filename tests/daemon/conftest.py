@@ -28,8 +28,9 @@ class Starter:
         env: dict[str, str] | None = None,
         open_files: int | None = None,
         through: tuple[str, ...] = (),
+        command: str = "run",
     ) -> Daemon:
-        daemon = await Daemon.start(*arguments, env=env, open_files=open_files, through=through)
+        daemon = await Daemon.start(*arguments, env=env, open_files=open_files, through=through, command=command)
         self._started.append(daemon)
         return daemon
 

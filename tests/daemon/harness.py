@@ -43,6 +43,7 @@ class Daemon:
         env: dict[str, str] | None = None,
         open_files: int | None = None,
         through: tuple[str, ...] = (),
+        command: str = "run",
     ) -> Daemon:
         """Starts it on a free port and returns once it says that it watches.
 
@@ -53,7 +54,7 @@ class Daemon:
         """
         limited = () if open_files is None else ("prlimit", f"--nofile={open_files}:{open_files}")
         process = await asyncio.create_subprocess_exec(
-            *through, *limited, sys.executable, "-m", "verlwatch", "run",
+            *through, *limited, sys.executable, "-m", "verlwatch", command,
             "--http-listen", "127.0.0.1:0", "--log-format", "json",
             *told_whole(arguments),
             *map(str, arguments),

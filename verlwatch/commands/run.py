@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from verlwatch import config as configuration
@@ -37,6 +37,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--log", action="append", metavar="LOG", help="log or glob of the run to watch; may be repeated"
     )
     parser.add_argument("--run-name", metavar="NAME", help="name of that run (default: name of the first log)")
+    add_start(parser)
+    parser.add_argument("--slack-webhook-file", metavar="FILE", help="file that holds a Slack incoming webhook's URL")
+    parser.add_argument("--webhook-url", metavar="URL", help="send JSON notifications there")
+    add_settings(parser)
+    parser.set_defaults(run_command=run)
+
+
+def add_start(parser: argparse.ArgumentParser) -> None:
+    """Declares --from."""
     parser.add_argument(
         "--from",
         dest="start",
@@ -44,24 +53,31 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="what to do with what the log holds already: last-run (default; learns from it, tells what still holds), "
         "beginning (tells it all), end (leaves it out)",
     )
-    parser.add_argument("--slack-webhook-file", metavar="FILE", help="file that holds a Slack incoming webhook's URL")
-    parser.add_argument("--webhook-url", metavar="URL", help="send JSON notifications there")
+
+
+def add_settings(parser: argparse.ArgumentParser, but: Collection[str] = ()) -> None:
+    """Declares a flag for every setting that is a single value, but for these overrides."""
     settings = parser.add_argument_group("settings of the configuration file", "see docs/CONFIG.md")
     for name, path in configuration.OVERRIDES.items():
-        settings.add_argument(configuration.flag(name), dest=name, metavar="VALUE", help=".".join(path))
-    parser.set_defaults(run_command=run)
+        if name not in but:
+            settings.add_argument(configuration.flag(name), dest=name, metavar="VALUE", help=".".join(path))
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs until stopped; 2 with every problem listed when the configuration is bad."""
-    path: Path | None = args.config or (None if args.log else configuration.find())
-    read = _reader(path, vars(args))
+    return run_with(args.config, vars(args))
+
+
+def run_with(given: Path | None, flags: dict[str, object], is_usable: Callable[[Config], bool] = bool) -> int:
+    """Runs with the configuration at ``given``, or the one that is found where no log is named, under ``flags``."""
+    path = given or (None if flags.get("log") else configuration.find())
+    read = _reader(path, flags)
     try:
         config = read()
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 2
-    return _serve(config, path, read)
+    return _serve(config, path, read) if is_usable(config) else 2
 
 
 def _reader(path: Path | None, flags: dict[str, object]) -> Callable[[], Config]:

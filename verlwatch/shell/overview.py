@@ -18,11 +18,14 @@ from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
 from verlwatch.core.types import ClosedAs, Incident, Outcome, Transition
 from verlwatch.shell._lag import Lag
 from verlwatch.shell.deliver import Deliver
+from verlwatch.shell.fleet.link import Link
+from verlwatch.shell.fleet.wire import MOST_SOURCES, SourceReport
 from verlwatch.shell.judge import TURN_S, Judge
 from verlwatch.shell.run_names import may_be_of
 from verlwatch.shell.store import Store
 from verlwatch.shell.tail import SourceView, Tail
 from verlwatch.status import (
+    AgentStatus,
     ConfigStatus,
     IncidentCount,
     IncidentStatus,
@@ -45,11 +48,12 @@ class Overview:
     """Builds a Status when asked.
 
     ``deliver``, ``config`` and ``runs`` (names in the configuration, None: all; other runs are remembered but not
-    shown) are replaced at a reload.
+    shown) are replaced at a reload.  ``agents`` tells of a hub's.
     """
 
-    deliver: Deliver
+    deliver: Deliver | Link
     runs: frozenset[str] | None = None
+    agents: Callable[[], tuple[AgentStatus, ...]] = tuple
 
     def __init__(self, judge: Judge, tail: Tail, store: Store, config: ConfigStatus, now: Callable[[], float]) -> None:
         self.config = config
@@ -129,11 +133,29 @@ class Overview:
             receivers=self.deliver.health(),
             config=self.config,
             store=StoreStatus(ok=self._store_error is None, error=self._store_error, bytes=self._store.size()),
+            agents=self.agents(),
         )
 
     @property
     def _store_error(self) -> str | None:
         return self._store.gone or self._judge.store_error
+
+    def reports(self) -> list[SourceReport]:
+        """How each file stands, for a hub."""
+        now = self._now()
+        sources = [self._source(view, now) for view in self._tail.sources()]
+        return [
+            SourceReport(
+                source=one.source,
+                run=one.run,
+                state=one.state,
+                readable=one.readable,
+                error=one.error,
+                lag_bytes=one.lag_bytes,
+                lag_s=one.lag_s,
+            )
+            for one in sources[:MOST_SOURCES]
+        ]
 
     def _runs(self) -> Iterator[Run]:
         runs = self._judge.engine.runs.values()
@@ -233,7 +255,7 @@ def _run(run: Run, now: float) -> RunStatus:
         step=run.step if run.step >= 0 else None,
         total_steps=run.planned,
         step_at=run.step_at or None,
-        age_s=now - run.step_at if run.step_at else None,
+        age_s=max(0.0, now - run.step_at) if run.step_at else None,
         state="finished" if run.finished else "running" if run.step >= 0 else "waiting",
         steps_seen=run.steps_seen,
         verl_version=run.release or None,

@@ -239,7 +239,7 @@ def _status(agent: _Agent) -> AgentStatus:
         waiting=delivery["waiting"] if delivery else 0,
         sources=len(sources),
         unreadable=tuple(source["source"] for source in sources if not source["readable"]),
-        lag_s=max((source["lag_s"] for source in sources), default=0.0),
+        lag_s=max((source["lag_s"] or 0.0 for source in sources), default=0.0),
         thinned=agent.thinned,
         lost=agent.lost,
         repeated=agent.repeated,

@@ -26,6 +26,7 @@ from verlwatch.core.types import Event, Extract, Origin, Record, Samples, Writer
 VERSION = 1
 LARGEST = 2**63 - 1
 MOST_VALUES = 20_000
+MOST_SOURCES = 2000
 _LONGEST_SOURCE = 4096
 
 Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
@@ -90,7 +91,7 @@ class SourceReport(TypedDict):
     readable: bool
     error: Text | None
     lag_bytes: Count
-    lag_s: Number
+    lag_s: Number | None
 
 
 class Delivery(TypedDict):
@@ -109,7 +110,7 @@ class Delivery(TypedDict):
     waiting: Count
     sent_at: Number
     offset_s: Number | None
-    sources: Annotated[list[SourceReport], Field(max_length=2000)]
+    sources: Annotated[list[SourceReport], Field(max_length=MOST_SOURCES)]
     shipments: list[Shipment]
 
 

@@ -7,6 +7,8 @@ import errno
 import ipaddress
 import logging
 import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 import structlog
@@ -16,7 +18,7 @@ from verlwatch.shell.http._guard import Guard, failure, protect
 from verlwatch.shell.http.api import probes, routes
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Iterable
     from datetime import tzinfo
 
     from aiohttp.abc import AbstractStreamWriter
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
     from verlwatch.fields import Secret
     from verlwatch.shell.http._source import StatusSource
+
+Post = Callable[[web.BaseRequest], Awaitable[web.Response]]
 
 _STOP_GRACE_S = 2.0
 _BACKLOG = 128
@@ -39,13 +43,13 @@ class ListenError(Exception):
 class Server:
     """A running server.  ``url`` is where a person on this host opens it; ``port`` the port it really has."""
 
-    def __init__(self, runner: web.ServerRunner, listener: socket.socket) -> None:
+    def __init__(self, runner: web.ServerRunner, listener: socket.socket, scheme: str) -> None:
         self._runner = runner
         host, self.port = listener.getsockname()[:2]
         address = ipaddress.ip_address(host)
         if address.is_unspecified:
             host = "127.0.0.1" if address.version == 4 else "::1"  # noqa: PLR2004 - the version of IP
-        self.url = f"http://{_bracketed(host)}:{self.port}/"
+        self.url = f"{scheme}://{_bracketed(host)}:{self.port}/"
 
     async def stop(self) -> None:
         """Stop listening and close the connections; requests being answered have two seconds."""
@@ -59,13 +63,16 @@ async def start(
     allowed_hosts: Iterable[str] = (),
     *,
     else_any_port: bool = False,
+    tls: ssl.SSLContext | None = None,
+    posts: Mapping[str, Post] | None = None,
     zone: tzinfo | None = None,
 ) -> Server:
     """Listen on ``listen`` (host, port; port 0 is any free one) and answer from ``source`` until stopped.
 
     A name is bound by its first address, IPv4 before IPv6.  ``else_any_port`` is for a port the user did not choose:
-    where it is taken, e.g. by another user's daemon, a free one is used; say ``Server.url`` then.  Raises ListenError,
-    also for an address others can reach without a ``token``.
+    where it is taken, e.g. by another user's daemon, a free one is used; say ``Server.url`` then.  ``posts`` answer the
+    POST requests to their paths, and see to it themselves who may send them.  Raises ListenError, also for an address
+    others can reach without a ``token``.
     """
     host, port = listen
     address = await _resolve(host, port)
@@ -77,26 +84,29 @@ async def start(
     listener = _bind(host, address, else_any_port=else_any_port)
     guard = Guard((host, *allowed_hosts), token)
     server = web.Server(
-        _answering(guard, source, zone),
+        _answering(guard, source, zone, posts or {}),
         request_factory=_request_factory(asyncio.get_running_loop()),
         access_log=None,
         logger=_silent(),
         keepalive_timeout=75.0,
         lingering_time=0.0,
+        auto_decompress=False,  # who reads a body bounds it before and after
     )
     runner = web.ServerRunner(server, shutdown_timeout=_STOP_GRACE_S)
     await runner.setup()
-    await web.SockSite(runner, listener).start()
-    return Server(runner, listener)
+    await web.SockSite(runner, listener, ssl_context=tls).start()
+    return Server(runner, listener, "https" if tls else "http")
 
 
 def _answering(
-    guard: Guard, source: StatusSource, zone: tzinfo | None
+    guard: Guard, source: StatusSource, zone: tzinfo | None, posts: Mapping[str, Post]
 ) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
     in_full, in_short = routes(source, zone), probes(source)
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         try:
+            if request.method == "POST" and (post := posts.get(request.path)) is not None:
+                return await post(request)
             if (refused := guard.refusal(request)) is not None:
                 return refused
             answers = in_full if guard.knows(request) else in_short

@@ -1,0 +1,87 @@
+"""What a watcher is made of in each role: standalone it judges and tells, an agent ships, a hub takes as well."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+
+import aiohttp
+
+from verlwatch import config as configuration
+from verlwatch.config import Config
+from verlwatch.core.engine import Engine
+from verlwatch.core.gather import Gatherer
+from verlwatch.fields import Secret, SecretError, read_secret
+from verlwatch.shell.clock import Clock
+from verlwatch.shell.deliver import Deliver
+from verlwatch.shell.fleet import hub as fleet_hub
+from verlwatch.shell.fleet import tls
+from verlwatch.shell.fleet.hub import AGENT, Hub
+from verlwatch.shell.fleet.link import Link, Way
+from verlwatch.shell.fleet.wire import SourceReport
+from verlwatch.shell.inbox import Inbox
+from verlwatch.shell.notifiers import build
+from verlwatch.shell.store import Store
+
+
+def engine(config: Config) -> Engine | Gatherer:
+    """What reads chunks: an agent's does nothing else."""
+    settings = configuration.settings(config)
+    return Gatherer(settings) if config.agent.hub else Engine(settings)
+
+
+def hub(config: Config, inbox: Inbox, clock: Clock, engine: Engine | Gatherer) -> Hub | None:
+    """Who takes deliveries, if there are agents.  Raises SecretError."""
+    return Hub(inbox, clock, tokens(config), engine.cursors) if config.hub.agents else None
+
+
+def tokens(config: Config) -> Mapping[str, tuple[Secret, ...]]:
+    """The tokens of each agent of a hub, as their files hold them now.  Raises SecretError."""
+    found = {}
+    for agent in config.hub.agents:
+        texts = read_secret(agent.token_file).reveal().split()
+        if not texts:
+            raise SecretError(f"{agent.token_file} holds no token")
+        found[agent.name] = tuple(map(Secret, texts))
+    return found
+
+
+def delivery(
+    config: Config,
+    store: Store,
+    session: aiohttp.ClientSession,
+    clock: Clock,
+    sources: Callable[[], list[SourceReport]],
+    delivered: Mapping[str, int] | None = None,
+) -> Deliver | Link:
+    """Who sends: to receivers, or to the hub.  Raises SecretError and TlsError."""
+    agent = config.agent
+    if agent.hub and agent.token_file:
+        read_secret(agent.token_file)
+        context: ssl.SSLContext | None = None
+        if agent.hub.startswith("https:"):
+            context = tls.client(agent.ca, agent.certificate, agent.key)
+        url = agent.hub.rstrip("/") + fleet_hub.PATH
+        way = Way(url, agent.name or socket.gethostname(), agent.token_file, context)
+        return Link(store, session, way, clock, sources)
+    notifiers = {receiver.name: build(receiver, session) for receiver in config.receivers}
+    return Deliver(store, notifiers, clock, max_backoff_s=config.delivery.max_backoff, delivered=delivered)
+
+
+def certificates(config: Config) -> ssl.SSLContext | None:
+    """What the HTTP server shows; None for plain HTTP.  Raises TlsError."""
+    http = config.http
+    if not (http.tls_certificate and http.tls_key):
+        return None
+    return tls.server(http.tls_certificate, http.tls_key, http.client_ca)
+
+
+def room(config: Config) -> int:
+    """How large the database may be: an agent's outbox has room of its own."""
+    return config.storage.max_size + (config.agent.outbox_size if config.agent.hub else 0)
+
+
+def remembered(config: Config) -> list[str]:
+    """The cursors that are kept though no file stands behind them."""
+    return [f"{AGENT}{agent.name}" for agent in config.hub.agents]
