@@ -73,26 +73,6 @@ async def test_a_rotated_file_that_is_named_literally_is_read(drive: Drive, tmp_
     assert numbers(driver.lines) == [0, 10]
 
 
-async def test_files_with_the_same_head_are_both_read(drive: Drive, tmp_path: Path) -> None:
-    append(tmp_path / "train_a.log", numbered(0, 5, head=True))
-    append(tmp_path / "train_b.log", numbered(5, 5, head=True))
-    driver = drive(tmp_path / "*.log")
-    await driver.settle(1)
-    assert numbers(driver.lines) == [*range(10)]
-
-
-async def test_one_file_under_two_names_is_read_once(drive: Drive, tmp_path: Path) -> None:
-    log, link = tmp_path / "train.log", tmp_path / "zz_latest.log"
-    append(log, numbered(0, 5))
-    link.symlink_to(log)
-    driver = drive(tmp_path / "*.log")
-    await driver.settle(1)
-    assert numbers(driver.lines) == [*range(5)]
-    view = driver.view(link)
-    assert (view.state, view.readable) == ("same file", True)
-    assert view.error == f"{link} is the file that is read as {log}"
-
-
 async def test_a_file_renamed_within_a_pattern_is_read_on_under_its_new_name(drive: Drive, tmp_path: Path) -> None:
     log, old = tmp_path / "train.log", tmp_path / "yesterday.log"
     append(log, numbered(0, 5, head=True))
@@ -187,15 +167,6 @@ async def test_a_read_that_fails_is_tried_again_where_it_was(
     assert driver.view(log).generation == 0
 
 
-async def test_nul_bytes_and_bytes_that_are_no_text_are_handed_on(drive: Drive, tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    data = b"a\0b\n\xff\xfe\x80\n\0\0\nend\n" + bytes(range(256)) + b"\n"
-    append(log, data)
-    driver = drive(log)
-    await driver.settle(1)
-    assert b"".join(chunk.data for chunk in driver.chunks) == data
-
-
 async def test_nul_bytes_at_the_end_are_not_taken_for_the_log(drive: Drive, tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     append(log, numbered(0, 3) + bytes(100))  # a network file system shows a page before it has it
@@ -207,15 +178,6 @@ async def test_nul_bytes_at_the_end_are_not_taken_for_the_log(drive: Drive, tmp_
     await driver.settle(1)
     assert numbers(driver.lines) == [*range(6)]
     assert driver.view(log).generation == 0
-
-
-async def test_a_line_of_5_mib_arrives_whole_in_chunks_of_128_kib(drive: Drive, tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    append(log, b"x" * (5 << 20) + b"\n" + numbered(0, 1))
-    driver = drive(log)
-    await driver.settle(0)
-    assert [len(line) for line in driver.lines] == [5 << 20, 50]
-    assert max(len(chunk.data) for chunk in driver.chunks) == 128 << 10
 
 
 async def test_a_backlog_does_not_keep_a_live_file_waiting(drive: Drive, tmp_path: Path) -> None:

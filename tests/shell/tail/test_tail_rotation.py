@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from tests.shell.tail.driver import Driver, append, numbered, numbers
@@ -29,26 +27,6 @@ async def test_a_growing_file_is_read_as_it_grows(drive: Drive, tmp_path: Path) 
     ]
 
 
-async def test_late_writes_to_a_renamed_file_come_before_the_new_file(drive: Drive, tmp_path: Path) -> None:
-    log, old = tmp_path / "train.log", tmp_path / "train.log.1"
-    append(log, numbered(0, 100, head=True))
-    driver = drive(log)
-    await driver.settle(1)
-    writer = log.open("ab")
-    log.rename(old)
-    append(log, numbered(1000, 10, head=True))
-    await driver.settle(1)
-    for first in range(100, 3950, 50):
-        writer.write(numbered(first, 50))
-        writer.flush()
-        await driver.settle(0.5)
-    writer.close()
-    append(log, numbered(1010, 10))
-    await driver.settle(10)
-    assert numbers(driver.lines) == [*range(3950), *range(1000, 1020)]
-    assert driver.view(log).generation == 1
-
-
 async def test_a_replaced_file_that_never_falls_silent_holds_the_next_one_up_for_a_minute(
     drive: Drive, tmp_path: Path
 ) -> None:
@@ -66,20 +44,6 @@ async def test_a_replaced_file_that_never_falls_silent_holds_the_next_one_up_for
         append(old, numbered(number, 1))
         await driver.settle(1)
     assert numbers(driver.lines)[-1] == 1000
-
-
-async def test_copytruncate_loses_nothing_that_was_copied(drive: Drive, tmp_path: Path) -> None:
-    log, copy = tmp_path / "train.log", tmp_path / "train.log.1"
-    append(log, numbered(0, 500, head=True))
-    driver = drive(log)
-    await driver.settle(1)
-    append(log, numbered(500, 30))  # not read before the copy
-    shutil.copyfile(log, copy)
-    os.truncate(log, 0)
-    append(log, numbered(530, 20))
-    await driver.settle(1)
-    assert numbers(driver.lines) == [*range(550)]
-    assert [driver.chunks[-2].generation, driver.chunks[-1].generation] == [0, 1]
 
 
 async def test_a_writer_that_goes_on_at_its_old_offset_after_copytruncate_leaves_a_hole(
@@ -105,27 +69,6 @@ async def test_a_writer_that_goes_on_at_its_old_offset_after_copytruncate_leaves
     assert not any(b"\0" in line for line in driver.lines)
 
 
-async def test_truncation_with_the_same_head_and_growth_past_the_offset_is_seen(drive: Drive, tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    append(log, numbered(0, 500, head=True))
-    driver = drive(log)
-    await driver.settle(1)
-    log.write_bytes(numbered(500, 900, head=True))
-    await driver.settle(1)
-    assert numbers(driver.lines) == [*range(1400)]
-    assert driver.view(log).generation == 1
-
-
-async def test_rewriting_to_the_same_size_is_seen(drive: Drive, tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    append(log, numbered(0, 500, head=True))
-    driver = drive(log)
-    await driver.settle(1)
-    log.write_bytes(numbered(500, 500, head=True))
-    await driver.settle(1)
-    assert numbers(driver.lines) == [*range(1000)]
-
-
 async def test_truncation_alone_makes_a_generation_that_is_still_empty(drive: Drive, tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     append(log, numbered(0, 5))
@@ -138,41 +81,6 @@ async def test_truncation_alone_makes_a_generation_that_is_still_empty(drive: Dr
     append(log, numbered(5, 5))
     await driver.settle(1)
     assert numbers(driver.lines) == [*range(10)]
-
-
-async def test_an_inode_reused_across_a_restart_is_another_file(drive: Drive, tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    append(log, numbered(0, 500, head=True))
-    driver = drive(log)
-    await driver.settle(1)
-    driver.commit()
-    driver.kill()
-    log.unlink()
-    append(log, numbered(500, 900, head=True))
-    cursor = driver.cursors[str(log)]
-    token = json.loads(cursor.token)
-    token["inode"] = str(log.stat().st_ino)  # as ext4 would have it nearly always
-    driver.cursors[str(log)] = replace(cursor, token=json.dumps(token))
-    driver.start()
-    await driver.settle(1)
-    assert numbers(driver.lines) == [*range(1400)]
-    assert driver.chunks[-1].generation == 1
-
-
-async def test_a_file_renamed_while_the_watcher_was_down_is_finished_first(drive: Drive, tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    append(log, numbered(0, 350, head=True))
-    driver = drive(log)
-    await driver.settle(1)
-    driver.commit()
-    driver.kill()
-    append(log, numbered(350, 100))
-    log.rename(tmp_path / "train.log.1")
-    append(log, numbered(450, 50, head=True))
-    driver.start()
-    await driver.settle(10)
-    assert numbers(driver.lines) == [*range(500)]
-    assert [chunk.generation for chunk in driver.chunks] == [0, 0, 1]
 
 
 async def test_a_file_renamed_to_any_name_while_the_watcher_was_down_is_found_by_its_inode(
@@ -281,25 +189,6 @@ async def test_late_writes_are_heard_across_a_restart(drive: Drive, tmp_path: Pa
     assert numbers(driver.lines) == [*range(30)]
 
 
-async def test_a_file_deleted_while_open_is_read_to_its_end_and_its_successor_after_it(
-    drive: Drive, tmp_path: Path
-) -> None:
-    log = tmp_path / "train.log"
-    append(log, numbered(0, 10))
-    driver = drive(log)
-    await driver.settle(1)
-    with log.open("ab") as writer:
-        log.unlink()
-        writer.write(numbered(10, 20))
-        writer.flush()
-        append(log, numbered(40, 20))
-        await driver.settle(1)
-        writer.write(numbered(30, 10))
-        writer.flush()
-        await driver.settle(10)
-    assert numbers(driver.lines) == [*range(60)]
-
-
 async def test_a_deleted_file_is_let_go_after_a_minute_and_recreation_begins_a_generation(
     drive: Drive, tmp_path: Path
 ) -> None:
@@ -349,24 +238,6 @@ async def test_a_copy_put_in_place_of_the_file_is_read_on(drive: Drive, tmp_path
     assert {chunk.generation for chunk in driver.chunks} == {0}
 
 
-async def test_a_symbolic_link_that_swaps_moves_on_to_the_next_session(drive: Drive, tmp_path: Path) -> None:
-    first, second, link = tmp_path / "session_1", tmp_path / "session_2", tmp_path / "session_latest"
-    for session in (first, second):
-        session.mkdir()
-    append(first / "worker.out", numbered(0, 10, head=True))
-    append(second / "worker.out", numbered(20, 10, head=True))
-    link.symlink_to(first)
-    driver = drive(link / "*.out")
-    await driver.settle(1)
-    link.unlink()
-    link.symlink_to(second)
-    await driver.settle(1)
-    append(first / "worker.out", numbered(10, 10))
-    await driver.settle(10)
-    assert numbers(driver.lines) == [*range(30)]
-    assert {chunk.source for chunk in driver.chunks} == {str(link / "worker.out")}
-
-
 async def test_a_symbolic_link_that_swapped_while_the_watcher_was_down_loses_nothing(
     drive: Drive, tmp_path: Path
 ) -> None:
@@ -386,20 +257,6 @@ async def test_a_symbolic_link_that_swapped_while_the_watcher_was_down_loses_not
     driver.start()
     await driver.settle(10)
     assert numbers(driver.lines) == [*range(30)]
-
-
-async def test_a_half_line_is_read_again_after_a_restart(drive: Drive, tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    line = numbered(1, 1)
-    append(log, numbered(0, 1) + line[:20])
-    driver = drive(log)
-    await driver.settle(1)
-    driver.commit()
-    driver.restart()
-    append(log, line[20:])
-    await driver.settle(1)
-    assert numbers(driver.lines) == [0, 1]
-    assert driver.chunks[-1].offset == len(line)
 
 
 async def test_a_file_moved_back_to_its_path_is_not_read_twice(drive: Drive, tmp_path: Path) -> None:
