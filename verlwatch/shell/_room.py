@@ -1,4 +1,4 @@
-"""What a database forgets to keep within its room: by age, and the oldest steps by size; the caller has a transaction."""
+"""What a database forgets to keep within its room: by age, and the oldest steps by size; inside a transaction."""
 
 from __future__ import annotations
 
