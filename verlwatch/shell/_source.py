@@ -158,7 +158,7 @@ class Source:
         if not data:
             return None
         current.read_at = self.last_read_at = now
-        if self._was_at_end:
+        if self._was_at_end or self._awaited:
             self.grown_at = self.changed_at = now
         token = current.position(self._finished).token()
         history_to = 0 if current.number else self._history_to

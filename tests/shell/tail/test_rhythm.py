@@ -29,11 +29,11 @@ class Drum:
         self.known = Known()
         self.sources: dict[str, Source] = {}
 
-    def add(self, path: Path, *, age: float = 0.0) -> None:
+    def add(self, path: Path, *, age: float = 0.0, awaited: bool = False) -> None:
         """A file that was last modified ``age`` seconds ago."""
         append(path, numbered(0, 1))
         os.utime(path, (self.now - age, self.now - age))
-        self.sources[path.name] = Source(str(path), "run", self.known)
+        self.sources[path.name] = Source(str(path), "run", self.known, awaited=awaited)
         self.rhythm.wake(self.sources[path.name], self.now)
 
     def beat(self, seconds: float = 0.0) -> list[str]:
@@ -120,6 +120,18 @@ def test_all_that_grew_lately_are_looked_at_fast_and_of_the_others_a_number(
     drum.rest(HOUR)
     delays = [drum.delay(path) for path in paths[:5]]  # each that is read grows again
     assert sum(delay > 0.1001 for delay in delays) >= 2
+
+
+def test_a_file_that_appears_is_fast_from_its_first_line_on(
+    drum: Drum, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_rhythm, "FAST_FILES", 3)
+    for number in range(10):
+        drum.add(tmp_path / f"{number}.log")
+    drum.rest(5.5)
+    drum.add(tmp_path / "new.log", awaited=True)
+    drum.beat()
+    assert drum.delay(tmp_path / "new.log") <= 0.1001
 
 
 def test_a_file_rewritten_in_its_length_is_noticed_by_its_time(drum: Drum, tmp_path: Path) -> None:
