@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 help:
 	@echo 'make demo   watch a recorded run live: the messages a team would get, in under a minute'
 	@echo 'make test   linters, type checks and the whole test suite'
-	@echo 'make soak   the same, with 20,000 file histories, 10,000 fuzzed lines of each form, 500 kills, ten minutes of silence'
+	@echo 'make soak   the same, with 10,000 file histories, 720 kills, 10,000 fuzzed lines of each form, ten minutes of silence'
 	@echo 'make bench  all benchmarks, one table each'
 	@echo 'make clean  remove the virtual environment and caches'
 

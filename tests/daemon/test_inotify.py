@@ -1,4 +1,8 @@
-"""Where inotify is used up, overrun, silent or unwanted the real daemon polls, says so, and misses nothing."""
+"""Where inotify is used up, overrun, silent or unwanted the real daemon polls, says so, and misses nothing.
+
+Reported of others: watches and instances used up (fluent-bit#1018, fluent-bit#1777), the queue overrun
+(fluent-bit#1108).
+"""
 
 from __future__ import annotations
 

@@ -144,42 +144,6 @@ async def test_a_file_that_cannot_be_opened_says_why_is_tried_again_and_heals(
     assert (driver.view(log).state, driver.view(log).error) == ("live", None)
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
-async def test_a_read_that_fails_is_tried_again_where_it_was(
-    drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    log = tmp_path / "train.log"
-    append(log, numbered(0, 3, head=True))
-    driver = drive(log)
-    await driver.settle(1)
-
-    def fail(fd: int, size: int, offset: int) -> bytes:
-        raise OSError(number, os.strerror(number))
-
-    append(log, numbered(3, 3))
-    monkeypatch.setattr(os, "pread", fail)
-    await driver.settle(10)
-    assert driver.view(log).state == "unreadable"
-    assert driver.view(log).position > 1024
-    monkeypatch.undo()
-    await driver.settle(31)
-    assert numbers(driver.lines) == [*range(6)]
-    assert driver.view(log).generation == 0
-
-
-async def test_nul_bytes_at_the_end_are_not_taken_for_the_log(drive: Drive, tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    append(log, numbered(0, 3) + bytes(100))  # a network file system shows a page before it has it
-    driver = drive(log)
-    await driver.settle(1)
-    with log.open("r+b") as file:
-        file.seek(3 * 51)
-        file.write(numbered(3, 3))
-    await driver.settle(1)
-    assert numbers(driver.lines) == [*range(6)]
-    assert driver.view(log).generation == 0
-
-
 async def test_a_backlog_does_not_keep_a_live_file_waiting(drive: Drive, tmp_path: Path) -> None:
     live = tmp_path / "live.log"
     append(live, numbered(0, 1))

@@ -23,7 +23,7 @@ import pytest
 from tests.conftest import SOAK
 from tests.shell.tail.driver import Driver, append, numbered, numbers
 
-HISTORIES = 20_000 if SOAK else 400
+HISTORIES = 10_000 if SOAK else 400
 FIRST = int(os.environ.get("VERLWATCH_FIRST_HISTORY", "0"))  # other seeds, for who looks for more
 ACTIONS = 40
 PER_TEST = 50
