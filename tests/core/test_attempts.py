@@ -184,3 +184,29 @@ def test_state_round_trips_and_steps_come_back_from_the_store(tell: Told) -> Non
     assert again("jsonl", 30, writer=Writer()) == Place(1, current=True, began=False, echo=True)
     assert again.doubt("log", 20, attempt=2) is None
     assert again("log", 21, attempt=2) == Place(2, current=True, began=True, echo=False)
+
+
+def test_a_resume_in_a_log_of_its_own_is_another_attempt_even_where_the_steps_go_on(tell: Told) -> None:
+    for step in range(1, 6):
+        tell("worker-1.out", step)
+    tell.attempts.restarted("worker-2.out", AGAIN)
+    assert tell("worker-2.out", 6, writer=AGAIN, attempt=2) == Place(2, current=True, began=True, echo=False)
+    assert tell("worker-2.out", 7, writer=AGAIN, attempt=2).attempt == 2
+
+
+def test_a_log_that_repeats_the_resume_of_another_is_of_the_same_attempt(tell: Told) -> None:
+    for step in range(1, 6):
+        tell("worker-1.out", step)
+    for log in ("worker-2.out", "job-driver.log"):
+        tell.attempts.restarted(log, AGAIN)
+    for step in range(6, 9):
+        assert {tell(log, step, writer=AGAIN, attempt=2).attempt for log in ("worker-2.out", "job-driver.log")} == {2}
+
+
+def test_a_first_start_that_resumes_is_the_first_attempt(tell: Told) -> None:
+    tell.attempts.restarted("log", TRAINER)
+    assert tell("log", 41) == Place(1, current=True, began=True, echo=False)
+    again = Told()
+    again.attempts.restarted("new.log", AGAIN)
+    again.attempts = Attempts.from_state(orjson.loads(orjson.dumps(again.attempts.state())))
+    assert again.attempts.state()["resumed"] == [["new.log", 200, ""]]

@@ -444,7 +444,7 @@ def test_the_form_of_the_state_changes_with_its_version_only() -> None:
     assert run.data is not None
     assert series.data is not None
     assert (STATE_VERSION, sorted(run.data)) == (
-        2,
+        3,
         ["attempts", "bar_full", "expected", "finished", "implausible", "incidents", "judged", "planned", "recent",
          "release", "step", "step_at", "steps_seen", "waiting"],
     )  # fmt: skip

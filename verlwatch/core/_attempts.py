@@ -99,6 +99,8 @@ class Attempts:
 
     def __init__(self) -> None:
         self._views: dict[Voice, _View] = {}
+        self._resumed: dict[Voice, None] = {}
+        """Who has said that training begins or goes on, and no step yet."""
         self._attempts: dict[int, _Attempt] = {1: _Attempt(1)}
 
     @property
@@ -108,8 +110,13 @@ class Attempts:
 
     def restarted(self, source: str, writer: Writer) -> None:
         """A line of this very writer says that training has begun or resumed."""
-        view = self._views.get((source, *writer[1:]))
-        if view is not None and view.last_step >= 0:
+        voice = (source, *writer[1:])
+        view = self._views.get(voice)
+        if view is None:
+            self._resumed[voice] = None
+            if len(self._resumed) > MAX_VIEWS:
+                del self._resumed[next(iter(self._resumed))]
+        elif view.last_step >= 0:
             view.undecided = view.restarted = True
 
     def place(
@@ -155,7 +162,10 @@ class Attempts:
         if view is None:
             earlier = [known for (known_source, *_), known in self._views.items() if known_source == source]
             attempt = max((known.attempt for known in earlier), default=0)
-            view = self._views[voice] = _View(generation, attempt=attempt, restarted=bool(earlier))
+            if voice in self._resumed and not earlier:  # in a log of its own, as with every job of a Ray session
+                attempt = self.current
+            view = self._views[voice] = _View(generation, attempt=attempt, restarted=attempt > 0)
+            self._resumed.pop(voice, None)
             if len(self._views) > MAX_VIEWS:
                 del self._views[next(iter(self._views))]
         elif generation > view.generation:
@@ -221,6 +231,7 @@ class Attempts:
         """JSON-safe, without the steps: those are in the store's table of values (see `recall`)."""
         return {
             "attempts": {str(number): attempt.last_step for number, attempt in self._attempts.items()},
+            "resumed": [list(voice) for voice in self._resumed],
             "views": [
                 [*voice, v.generation, v.last_step, v.attempt, v.undecided, v.restarted, v.doubted]
                 for voice, v in self._views.items()
@@ -232,6 +243,7 @@ class Attempts:
         """The inverse of `state`."""
         self = cls()
         self._attempts = {int(n): _Attempt(int(n), last_step) for n, last_step in state["attempts"].items()}
+        self._resumed = {(source, pid, ip): None for source, pid, ip in state["resumed"]}
         self._views = {(source, pid, ip): _View(*rest) for source, pid, ip, *rest in state["views"]}
         return self
 

@@ -26,7 +26,7 @@ from verlwatch.core.types import (
 
 STRAYS, STRAYS_OF = 15, 40
 """So many contradictions among so many steps are no restart any more."""
-STATE_VERSION = 2
+STATE_VERSION = 3
 _THROUGHPUT_KEY = "perf/throughput"
 _EVENT: dict[Reason, EventName] = {"opened": "opened", "escalated": "updated", "updated": "updated"}
 
