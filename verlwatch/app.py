@@ -253,9 +253,10 @@ class App:
         """Feeds the service manager's watchdog while the judging loop turns: a stuck watcher must not look alive."""
         interval = systemd.watchdog_interval()
         while interval is not None:
-            if self._overview.stalled() is None:
+            stalled = self._overview.stalled() is not None
+            if not stalled:
                 systemd.notify("WATCHDOG=1")
-            await asyncio.sleep(interval / 2)
+            await asyncio.sleep(min(interval / 2, REFRESH_S) if stalled else interval / 2)  # a set clock looks like it
 
     def _on_signals(self) -> None:
         loop = asyncio.get_running_loop()

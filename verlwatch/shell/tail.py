@@ -42,6 +42,7 @@ DISCOVER_SHARE = 20  # searching takes at most a twentieth of the time
 SEARCH_S = 30.0  # without any sign of a new name
 STALLED_S = 5.0
 PAUSE_S = 60.0  # cycles are never so far apart
+SEARCH_MOST_S = 30.0  # a search that took longer was one during which the clock was set, or as bad as that
 RESERVED = 96  # open files that others of this process need
 
 _SEARCH = ""  # in place of a source's name
@@ -269,7 +270,7 @@ class Tail:
         paths = (path for paths in self._patterns.values() for path in paths)
         self._by_names = all(path in found.runs or _finds_files(path) for path in paths)
         self._busy = None
-        self._took = max(0.0, self._clock.now() - now)
+        self._took = min(max(0.0, self._clock.now() - now), SEARCH_MOST_S)
         self._searched_at = now
         self._discover_at = now + max(DISCOVER_S, DISCOVER_SHARE * self._took)
 

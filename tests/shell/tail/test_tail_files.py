@@ -217,6 +217,23 @@ async def test_a_clock_that_is_set_is_no_silence(drive: Drive, tmp_path: Path, j
     assert driver.view(gone).state == "waiting"
 
 
+async def test_a_clock_that_is_set_during_a_search_does_not_put_the_next_one_off(
+    drive: Drive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = drive(tmp_path / "*.log")
+    await driver.settle(1)
+    with monkeypatch.context() as set_meanwhile:
+        times = iter((driver.clock.at, driver.clock.at + 1.5))
+        set_meanwhile.setattr(driver.clock, "now", lambda: next(times, 0.0) + 365 * 86_400.0)
+        driver.tail.hint()
+        await driver.settle(2)
+    driver.clock.at += 365 * 86_400.0
+    await driver.settle(1)
+    append(tmp_path / "train.log", numbered(0, 3))
+    await driver.settle(2)
+    assert numbers(driver.lines) == [0, 1, 2]
+
+
 async def test_files_beyond_the_limit_are_left_out_and_told(drive: Drive, tmp_path: Path) -> None:
     for number in range(5):
         append(tmp_path / f"train_{number}.log", numbered(number, 1))
