@@ -162,8 +162,8 @@ class Attempts:
         if view is None:
             earlier = [known for (known_source, *_), known in self._views.items() if known_source == source]
             attempt = max((known.attempt for known in earlier), default=0)
-            if voice in self._resumed and not earlier:  # in a log of its own, as with every job of a Ray session
-                attempt = self.current
+            if voice in self._resumed and not earlier and self._attempts[self.current].last_step >= 0:
+                attempt = self.current  # it goes on in a log of its own, as with every job of a Ray session
             view = self._views[voice] = _View(generation, attempt=attempt, restarted=attempt > 0)
             self._resumed.pop(voice, None)
             if len(self._views) > MAX_VIEWS:
@@ -243,7 +243,7 @@ class Attempts:
         """The inverse of `state`."""
         self = cls()
         self._attempts = {int(n): _Attempt(int(n), last_step) for n, last_step in state["attempts"].items()}
-        self._resumed = {(source, pid, ip): None for source, pid, ip in state["resumed"]}
+        self._resumed = dict.fromkeys((source, pid, ip) for source, pid, ip in state["resumed"])
         self._views = {(source, pid, ip): _View(*rest) for source, pid, ip, *rest in state["views"]}
         return self
 
