@@ -198,6 +198,20 @@ def test_no_more_runs_than_allowed() -> None:
     assert engine.refused_runs > 0
 
 
+def test_a_run_that_has_been_silent_for_a_day_makes_room_for_another() -> None:
+    engine, disk = Engine(Settings(max_runs=1, receivers=("team",))), Disk()
+    disk.commit(engine.feed(Chunk("a.log", 1, 0, RUN[: at_step(250)]), 0.0))
+    assert any(key.startswith("a\0") for kind, key in disk.states if kind == "series")
+    outcome = engine.feed(Chunk("b.log", 1, 0, RUN), 86_400.0)
+    disk.commit(outcome)
+    assert set(engine.runs) == {"b"}
+    assert (outcome.transitions[0].run, outcome.transitions[0].closed_as) == ("a", "expired")
+    assert {state.key.partition("\0")[0] for state in disk.states.values() if state.data is not None} == {"b"}
+    again = Engine(SETTINGS)
+    again.restore(disk.snapshot())
+    assert set(again.runs) == {"b"}
+
+
 def test_a_series_that_raises_is_set_aside_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     from verlwatch.core.series import Watch
 

@@ -159,6 +159,10 @@ class JudgedSeries:
         self._dirty.clear()
         return out
 
+    def forgotten(self) -> list[State]:
+        """What makes the store forget every series."""
+        return [State("series", f"{self.run}\0{metric}", Watch.STATE_VERSION, None) for metric in sorted(self.series)]
+
     def state(self) -> dict[str, Any]:
         """JSON-safe, without the series: each of them has a state of its own."""
         return {

@@ -54,7 +54,7 @@ class Run:
         self.incidents = OpenIncidents()
         self.judged = JudgedSeries(name, settings)
         self.step = -1
-        self.step_at = 0.0
+        self.step_at = self.heard_at = 0.0
         self.planned: int | None = None
         self.finished = False
         self.bar_full = False
@@ -123,6 +123,13 @@ class Run:
         self.finished = True
         moment = Moment(self.name, self.attempts.current, self.step, now)
         self._tell(self.incidents.finish(moment), moment, told)
+
+    def expire(self, now: float, told: Told) -> list[State]:
+        """Nothing more is expected of it: closes what is open; the states that the store is to forget."""
+        if not self.finished:
+            moment = Moment(self.name, self.attempts.current, self.step, now)
+            self._tell(self.incidents.finish(moment, "expired"), moment, told)
+        return [State("run", self.name, STATE_VERSION, None), *self.judged.forgotten()]
 
     # ------------------------------------------------------------------------------------------------ judging
     def _judge(self, samples: Samples, timings: dict[str, float], attempt: int, now: float, told: Told) -> None:
@@ -195,6 +202,7 @@ class Run:
         self.judged.restore(data)
         self.implausible = data["implausible"]
         self.step, self.step_at = data["step"], data["step_at"]
+        self.heard_at = self.step_at
         self.planned, self.release = data["planned"], data["release"]
         self.finished, self.bar_full = data["finished"], data["bar_full"]
         self.steps_seen = data["steps_seen"]

@@ -29,6 +29,9 @@ from verlwatch.core.types import (
     Transition,
 )
 
+SILENT_S = 86_400.0
+"""A run of which nothing was heard for so long may be forgotten where there is no room for another."""
+
 __all__ = ["RECALL", "Engine", "merged"]
 
 
@@ -64,14 +67,18 @@ class Engine:
     def accept(self, extracts: Iterable[Extract], now: float, cursors: Iterable[Cursor] = ()) -> Outcome:
         """Takes what was read, here or elsewhere, in its order; ``cursors`` go with it into the same commit."""
         told, touched = Told(), dict[str, Run]()
+        forgotten: list[State] = []
         for extract in extracts:
-            run = self._run(extract.run)
+            run = self.runs.get(extract.run) or self._begin(extract.run, now, told, forgotten)
             if run is not None:
                 touched[run.name] = run
+                run.heard_at = now
                 told.history = extract.history
                 self._take(run, extract.records, now, told)
-        states = tuple(state for name in sorted(touched) for state in touched[name].states())
-        return Outcome(tuple(cursors), tuple(told.steps), states, tuple(told.transitions), tuple(told.notifications))
+        states = [state for name in sorted(touched) for state in touched[name].states()]
+        return Outcome(
+            tuple(cursors), tuple(told.steps), (*forgotten, *states), tuple(told.transitions), tuple(told.notifications)
+        )
 
     # ------------------------------------------------------------------------------------------------ restart
     def restore(self, snapshot: Snapshot) -> None:
@@ -130,14 +137,16 @@ class Engine:
                 origin = record.origin
                 run.judged.quarantined[f"a {origin.kind} record"] = f"{error!r}, last at byte {origin.end}"[:300]
 
-    def _run(self, name: str) -> Run | None:
-        """The run of this name; None where there are too many."""
-        run = self.runs.get(name)
-        if run is None:
-            if len(self.runs) >= self.settings.max_runs:
+    def _begin(self, name: str, now: float, told: Told, forgotten: list[State]) -> Run | None:
+        """A new run; where there are too many it takes the place of the one that has been silent longest, if any is."""
+        if len(self.runs) >= self.settings.max_runs:
+            oldest = min(self.runs.values(), key=lambda run: run.heard_at)
+            if now - oldest.heard_at < SILENT_S:
                 self.refused_runs += 1
                 return None
-            run = self.runs[name] = Run(name, self.settings)
+            forgotten += oldest.expire(now, told)
+            del self.runs[oldest.name]
+        run = self.runs[name] = Run(name, self.settings)
         return run
 
 

@@ -78,9 +78,9 @@ class OpenIncidents:
         self._open = [change.after for change in changes if change.after.state != "closed"]
         return tuple(change for change in changes if change.before != change.after or not change.after.notified)
 
-    def finish(self, moment: Moment) -> tuple[Change, ...]:
-        """The run is over: what is open ends with it."""
-        end = Ending("run ended", moment.step)
+    def finish(self, moment: Moment, closed_as: ClosedAs = "run ended") -> tuple[Change, ...]:
+        """The run is over, or will not be heard of any more: what is open ends with it."""
+        end = Ending(closed_as, moment.step)
         changes = tuple(Change(incident, _closed(incident, end, moment)) for incident in self._open)
         self._open, self._absorbed = [], set()
         return changes
