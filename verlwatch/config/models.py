@@ -262,7 +262,10 @@ class Storage(Model):
     """What is kept on disk."""
 
     keep_steps: Annotated[Duration, within(fields.parse_duration, "1h", "3650d")] = Field(
-        default="90d", validate_default=True, description="How long the values of each step are kept (1h to 3650d)."
+        default="90d",
+        validate_default=True,
+        description="How long the values of each step are kept, and where reading stands in a log that is gone "
+        "(1h to 3650d).",
     )
     max_size: Annotated[Size, within(fields.parse_size, "16MiB", "1TiB")] = Field(
         default="256MiB",
