@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 from verlwatch.core.types import Chunk
@@ -67,6 +68,7 @@ class Source:
         self._at_path: Identity | None = None
         self._searched = self._was_at_end = False
         self._trouble: tuple[SourceState, str] | None = None
+        self._settle()
 
     # ------------------------------------------------------------------------------------------------ asked by the tail
     @property
@@ -80,23 +82,9 @@ class Source:
         return self._position if self._current is None else self._current.position(self._finished)
 
     def view(self) -> SourceView:
-        """How the source stands, for people."""
-        current, position = self._current, self._position
-        state: SourceState = "waiting" if current is None else "reading" if self.behind else "live"
-        error = None
-        if self._trouble is not None:
-            state, error = self._trouble
-        return SourceView(
-            self.name,
-            self.run,
-            state,
-            state not in {"waiting", "unreadable", "not a regular file"},
-            error,
-            current.offset if current else position.offset if position else 0,
-            max(current.size, current.offset) if current else None,
-            current.number if current else position.generation if position else 0,
-            self.last_read_at,
-        )
+        """How the source stood after the last poll, for people; the same object until the next poll."""
+        view = self._view
+        return view if view.run == self.run else replace(view, run=self.run)
 
     def close(self) -> None:
         """Closes every file; the position stays."""
@@ -138,13 +126,27 @@ class Source:
         return chunks
 
     def _settle(self) -> None:
-        """What a look must find for a poll to be needless."""
+        """What a look must find for a poll to be needless, and what people are told until then."""
         current = self._current
         self.fd, self.end, self.sleeps = -1, 0, False
         if current is not None:
             self.fd, self.end = current.fd, max(current.size, current.offset)
             restless = self.behind or self.absent or self.retry_s or self._queue
             self.sleeps = not restless and current.offset == self.end
+        state: SourceState = "waiting" if current is None else "reading" if self.behind else "live"
+        state, error = self._trouble or (state, None)
+        position = self._position
+        self._view = SourceView(
+            self.name,
+            self.run,
+            state,
+            state not in {"waiting", "unreadable", "not a regular file"},
+            error,
+            current.offset if current else position.offset if position else 0,
+            self.end if current else None,
+            current.number if current else position.generation if position else 0,
+            self.last_read_at,
+        )
 
     # ------------------------------------------------------------------------------------------------ reading
     def _read(self, current: Generation, size: int, now: float) -> Chunk | None:

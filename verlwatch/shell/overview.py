@@ -30,6 +30,7 @@ from verlwatch.status import (
     IncidentCount,
     IncidentStatus,
     PhaseStatus,
+    Role,
     RunStatus,
     SourceStatus,
     Status,
@@ -48,12 +49,14 @@ class Overview:
     """Builds a Status when asked.
 
     ``deliver``, ``config`` and ``runs`` (names in the configuration, None: all; other runs are remembered but not
-    shown) are replaced at a reload.  ``agents`` tells of a hub's.
+    shown) are replaced at a reload.  ``agents`` and ``strangers`` tell of a hub's.
     """
 
     deliver: Deliver | Link
     runs: frozenset[str] | None = None
     agents: Callable[[], tuple[AgentStatus, ...]] = tuple
+    strangers: Callable[[], int] = int
+    role: Role = "standalone"
 
     def __init__(self, judge: Judge, tail: Tail, store: Store, config: ConfigStatus, now: Callable[[], float]) -> None:
         self.config = config
@@ -71,6 +74,8 @@ class Overview:
         self._closed: deque[tuple[float, Transition]] = deque(maxlen=CLOSED_SHOWN)
         """When each of the last was opened, and how it closed."""
         self._lags: dict[str, Lag] = {}
+        self._at_rest: dict[str, SourceView] = {}
+        """What of the last look needs no other while it is the same: everything is judged, and told in the log."""
         self._said: dict[str, tuple[str, str | None]] = {}  # source -> state and error as last logged
 
     # ------------------------------------------------------------------------------------------------ what happens
@@ -89,12 +94,18 @@ class Overview:
 
     def refresh(self) -> None:
         """Looks up how far each source is behind, and logs what changed for a source."""
-        views, lags = self._tail.sources(), self._lags
-        self._lags = {view.source: lags.get(view.source) or Lag() for view in views}
-        for view in views:
-            self._lags[view.source].see(view.generation, view.size or 0, self._judged(view), self._now())
-            self._log(view)
-        self._said = {view.source: self._said[view.source] for view in views}
+        now, at_rest, self._at_rest = self._now(), self._at_rest, {}
+        views = {view.source: view for view in self._tail.sources()}
+        for source, view in views.items():
+            if at_rest.get(source) is not view:
+                judged, size = self._judged(view), view.size or 0
+                self._lags.setdefault(source, Lag()).see(view.generation, size, judged, now)
+                self._log(view)
+                if judged < size:
+                    continue
+            self._at_rest[source] = view
+        for gone in self._lags.keys() - views.keys():
+            del self._lags[gone], self._said[gone]
 
     def _log(self, view: SourceView) -> None:
         """A log that cannot be read must not be told by the status page alone."""
@@ -134,6 +145,8 @@ class Overview:
             config=self.config,
             store=StoreStatus(ok=self._store_error is None, error=self._store_error, bytes=self._store.size()),
             agents=self.agents(),
+            strangers=self.strangers(),
+            role=self.role,
         )
 
     @property
