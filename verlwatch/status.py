@@ -16,6 +16,10 @@ from verlwatch.core.types import ClosedAs, Severity
 RunState = Literal["waiting", "running", "finished"]
 PhaseState = Literal["warm-up", "normal", "slow", "shift"]
 IncidentState = Literal["pending", "firing", "closed"]
+Role = Literal["standalone", "agent", "hub"]
+
+SILENT_S = 60.0
+"""An agent says something every ten seconds; one that has not been heard for longer than this is told as silent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +183,8 @@ class Status:
     ``not_ready`` names everything that is not ready, each as ``<what>: <reason>``: sources, the store, a refused
     configuration, receivers that do not take messages.  Who has no token where one is needed is told no reasons.
     ``incidents`` are the open ones and the last few closed, newest first.  ``incident_counts`` count since
-    ``started_at``.
+    ``started_at``, and so do ``strangers``: requests to a hub with a token that is nobody's, or another agent's.
+    An ``agent`` judges nothing: it has no runs and no incidents, and its one receiver is the hub.
     """
 
     version: str
@@ -197,3 +202,9 @@ class Status:
     config: ConfigStatus = ConfigStatus()
     store: StoreStatus = StoreStatus()
     agents: tuple[AgentStatus, ...] = ()
+    strangers: int = 0
+    role: Role = "standalone"
+
+    def is_silent(self, agent: AgentStatus) -> bool:
+        """Whether a hub has heard nothing of an agent for SILENT_S, or not since its own start that long ago."""
+        return self.now - (self.started_at if agent.seen_at is None else agent.seen_at) > SILENT_S

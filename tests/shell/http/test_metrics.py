@@ -48,7 +48,7 @@ SOURCE = {
 @pytest.mark.parametrize(
     ("name", "labels", "expected"),
     [
-        ("build_info", {"version": "0.1.0"}, 1),
+        ("build_info", {"version": "0.1.0", "role": "standalone"}, 1),
         ("ready", {}, 0),
         ("run_step", {"run": "qwen2.5-7b-grpo"}, 213),
         ("run_steps_planned", {"run": "qwen2.5-7b-grpo"}, 300),

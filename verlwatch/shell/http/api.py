@@ -15,7 +15,7 @@ from aiohttp import web
 from verlwatch.shell.http import metrics, page
 from verlwatch.shell.http._source import StatusSource
 from verlwatch.shell.printable import encodable
-from verlwatch.status import Status
+from verlwatch.status import AgentStatus, Status
 
 _STYLE = Path(__file__).with_name("static") / "style.css"
 
@@ -63,23 +63,26 @@ def routes(source: StatusSource, zone: tzinfo | None) -> Mapping[str, Callable[[
         "/readyz": ready,
         "/-/ready": ready,
         "/api/v1/status": lambda: _json(source.status()),
+        "/api/v1/agents": lambda: _json(source.status().agents),
         "/metrics": exposition,
         "/": shown,
         "/static/style.css": lambda: web.Response(body=style, content_type="text/css", charset="utf-8"),
     }
 
 
-def _json(value: Status | dict[str, Any], status: int = 200) -> web.Response:
+def _json(value: Status | tuple[AgentStatus, ...] | dict[str, Any], status: int = 200) -> web.Response:
     try:
         body = orjson.dumps(value)
     except TypeError:  # a file name that is no UTF-8
-        body = orjson.dumps(_encodable(value if isinstance(value, dict) else dataclasses.asdict(value)))
+        body = orjson.dumps(_encodable(value))
     return web.Response(status=status, body=body, content_type="application/json")
 
 
 def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return encodable(value)
+    if isinstance(value, Status | AgentStatus):
+        return _encodable(dataclasses.asdict(value))
     if isinstance(value, dict):
         return {key: _encodable(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from verlwatch.shell.http._source import StatusSource
-    from verlwatch.status import RunStatus, SourceStatus, Status
+    from verlwatch.status import AgentStatus, RunStatus, SourceStatus, Status
 
     Row = tuple[Sequence[str], float | None]
 
@@ -53,6 +53,8 @@ class _StatusCollector(Collector):
         yield from _process(exposition, status)
         yield from _receivers(exposition, status)
         yield from _incidents(exposition, status)
+        if status.role == "hub":
+            yield from _agents(exposition, status)
         yield from _sources(exposition, status.sources)
         yield from _runs(exposition, sorted(status.runs, key=lambda run: run.state == "finished"))
         yield GaugeMetricFamily(
@@ -89,7 +91,9 @@ class _Exposition:
 
 def _process(to: _Exposition, status: Status) -> Iterator[Metric]:
     config, store = status.config, status.store
-    yield to.gauge("build_info", "The version that runs.", ["version"], [((status.version,), 1)])
+    yield to.gauge(
+        "build_info", "The version that runs, and as what.", ["version", "role"], [((status.version, status.role), 1)]
+    )
     yield to.gauge("ready", "1 while everything is ready.", [], [((), status.ready)])
     yield to.gauge(
         "config_last_reload_successful", "0 after a configuration was refused.", [], [((), config.reload_ok)]
@@ -147,6 +151,83 @@ def _incidents(to: _Exposition, status: Status) -> Iterator[Metric]:
         "Incidents that closed, by how they closed.",
         ["run", "rule", "closed_as"],
         [((one.run, one.rule, how), count) for one in status.incident_counts for how, count in one.closed],
+    )
+
+
+def _agents(to: _Exposition, status: Status) -> Iterator[Metric]:
+    labels = ["agent"]
+    rows = [((one.name,), one) for one in status.agents]
+    heard = [
+        (name, one) for name, one in rows if one.seen_at is not None
+    ]  # what the others say of themselves is unknown
+    yield to.gauge(
+        "agent_last_seen_timestamp_seconds",
+        "When the agent was last heard, by the hub's clock; no series before it is heard since the hub's start.",
+        labels,
+        [(name, one.seen_at) for name, one in heard],
+    )
+    yield to.gauge(
+        "agent_taken",
+        "Number of the agent's last shipment committed.",
+        labels,
+        [(name, one.taken) for name, one in rows],
+    )
+    yield to.gauge(
+        "agent_skew_seconds",
+        "By how much the agent's clock is ahead of the hub's.",
+        labels,
+        [(name, one.skew_s) for name, one in heard],
+    )
+    yield to.gauge(
+        "agent_lag_seconds", "Longest lag of the agent's files.", labels, [(name, one.lag_s) for name, one in heard]
+    )
+    yield to.gauge(
+        "agent_waiting_shipments",
+        "Shipments in the agent's outbox.",
+        labels,
+        [(name, one.waiting) for name, one in heard],
+    )
+    yield to.gauge("agent_sources", "Files the agent reads.", labels, [(name, one.sources) for name, one in heard])
+    yield to.gauge(
+        "agent_unreadable_sources",
+        "Files the agent cannot read.",
+        labels,
+        [(name, len(one.unreadable)) for name, one in heard],
+    )
+    yield from _agent_counts(to, rows)
+    yield to.counter(
+        "stranger_requests_total",
+        "Deliveries with a token that is nobody's, or another agent's.",
+        [],
+        [((), status.strangers)],
+    )
+
+
+def _agent_counts(to: _Exposition, rows: Sequence[tuple[tuple[str], AgentStatus]]) -> Iterator[Metric]:
+    labels = ["agent"]
+    yield to.counter(
+        "agent_thinned_samples_total",
+        "Samples the agent left out for want of room.",
+        labels,
+        [(name, one.thinned) for name, one in rows],
+    )
+    yield to.counter(
+        "agent_lost_shipments_total",
+        "Shipments lost with the agent's outbox or with the hub's own state.",
+        labels,
+        [(name, one.lost) for name, one in rows],
+    )
+    yield to.counter(
+        "agent_repeated_shipments_total",
+        "Shipments that came again and were ignored.",
+        labels,
+        [(name, one.repeated) for name, one in rows],
+    )
+    yield to.counter(
+        "agent_refused_requests_total",
+        "Deliveries that were refused.",
+        labels,
+        [(name, one.refused) for name, one in rows],
     )
 
 

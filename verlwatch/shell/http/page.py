@@ -24,32 +24,43 @@ from verlwatch.shell.http._html import (
     table,
     tag,
 )
-from verlwatch.status import IncidentStatus, PhaseStatus, ReceiverStatus, RunStatus, SourceStatus, Status
+from verlwatch.shell.printable import shortened
+from verlwatch.status import (
+    SILENT_S,
+    AgentStatus,
+    IncidentStatus,
+    PhaseStatus,
+    ReceiverStatus,
+    RunStatus,
+    SourceStatus,
+    Status,
+)
 
 REFRESH_S = 15
-RUNS_LIMIT, INCIDENTS_LIMIT, SOURCES_LIMIT = 20, 50, 100
+RUNS_LIMIT, INCIDENTS_LIMIT, SOURCES_LIMIT, AGENTS_LIMIT = 20, 50, 100, 100
 """What the page shows at most, so that making it never holds the event loop for long (these: about 60 ms).
 
 A larger fleet is for /api/v1/status and Prometheus.
 """
 
 _STATE_WORDS = {"warm-up": "warming up", "slow": "slow step", "shift": "lasting change"}
+_NAMED, _NAME_LIMIT = 3, 80
+"""So many silent agents, and files that an agent cannot read, are named, each with so many characters."""
+_JUDGED_ELSEWHERE = tag("p", "What this agent reads is judged by its hub, whose page shows runs and incidents.")
 _RUN_ORDER = {"running": 0, "waiting": 1, "finished": 2}
 
 
 def render(status: Status, zone: tzinfo | None = None, stalled: str | None = None) -> str:
     """The whole page; times are in ``zone`` (None: the host's), ``stalled`` is what does not turn, if anything."""
     open_now = [one for one in status.incidents if one.state != "closed"]
-    closed = [one for one in status.incidents if one.state == "closed"]
     body = joined(
         _header(status, zone),
         _trouble(status, stalled),
-        _section("Open incidents", _incidents(open_now, status.now, zone) or tag("p", "None.", class_="quiet")),
-        _section("Runs", _runs(status, zone)),
-        _section("Closed lately", _incidents(closed, status.now, zone)),
+        _judged(status, open_now, zone) if status.role != "agent" else _JUDGED_ELSEWHERE,
+        _section("Agents", _agents(status, zone)),
         _section("Sources", _sources(status.sources, status.now, zone)),
         _section("Receivers", _receivers(status.receivers, status.now, zone)),
-        tag("footer", "For programs: ", _link("/api/v1/status"), ", ", _link("/metrics")),
+        tag("footer", "For programs: ", _links(status)),
     )
     title = f"({len(open_now)}) verlwatch" if open_now else "verlwatch"
     head = joined(
@@ -63,12 +74,26 @@ def render(status: Status, zone: tzinfo | None = None, stalled: str | None = Non
     return f"<!DOCTYPE html>\n{tag('html', tag('head', head), tag('body', tag('main', body)), lang='en')}\n"
 
 
+def _judged(status: Status, open_now: Sequence[IncidentStatus], zone: tzinfo | None) -> Html:
+    closed = [one for one in status.incidents if one.state == "closed"]
+    return joined(
+        _section("Open incidents", _incidents(open_now, status.now, zone) or tag("p", "None.", class_="quiet")),
+        _section("Runs", _runs(status, zone)),
+        _section("Closed lately", _incidents(closed, status.now, zone)),
+    )
+
+
 def _section(title: str, content: Html) -> Html:
     return tag("section", tag("h2", title), content) if content else Html("")
 
 
 def _link(path: str) -> Html:
     return tag("a", path, href=path)
+
+
+def _links(status: Status) -> Html:
+    paths = ("/api/v1/status", *(("/api/v1/agents",) if status.agents else ()), "/metrics")
+    return joined(*map(_link, paths), by=", ")
 
 
 def _chip(kind: str, words: str) -> Html:
@@ -83,7 +108,7 @@ def _header(status: Status, zone: tzinfo | None) -> Html:
         tag("p", "As of ", clock(status.now, zone), class_="quiet"),
         tag(
             "p",
-            f"Version {status.version}, running since ",
+            f"Version {status.version}, {status.role}, running since ",
             moment(status.started_at, status.now, zone),
             class_="quiet",
         ),
@@ -92,9 +117,11 @@ def _header(status: Status, zone: tzinfo | None) -> Html:
 
 def _trouble(status: Status, stalled: str | None) -> Html:
     """What is wrong with verlwatch itself: a watcher that does not see must not look as if all were well."""
+    silent = [one.name for one in status.agents if status.is_silent(one)]
     said = [
         *([f"Not judging: {stalled}"] if stalled else []),
         *(f"Not ready: {what}" for what in status.not_ready),
+        *([f"Agents not heard for more than {SILENT_S:.0f} s: {_named(silent)}"] if silent else []),
         *status.notices,
         *(f"Given up for {one.name}: {one.dead:,} messages" for one in status.receivers if one.dead),
     ]
@@ -177,6 +204,48 @@ def _phases(phases: Sequence[PhaseStatus]) -> Html:
         for one in phases
     ]
     return table(headings, rows, "phases")
+
+
+def _agents(status: Status, zone: tzinfo | None) -> Html:
+    headings = ("Agent", "Last heard", "Version", "Clock", "Lag", "Waiting", "Sources", "Counted")
+    ordered = sorted(status.agents, key=lambda one: not status.is_silent(one))
+    rows = [("bad" if status.is_silent(one) else "", _agent(one, status, zone)) for one in ordered[:AGENTS_LIMIT]]
+    strangers = f"{status.strangers:,} requests with a token that is nobody's, or another agent's."
+    return joined(
+        table(headings, rows, "stack") if rows else "",
+        _more(len(ordered) - AGENTS_LIMIT),
+        tag("p", strangers, class_="quiet") if status.strangers else "",
+    )
+
+
+def _agent(one: AgentStatus, status: Status, zone: tzinfo | None) -> Sequence[str]:
+    silent = _chip("bad", "silent") if status.is_silent(one) else ""
+    heard = joined(silent, " " if silent else "", moment(one.seen_at, status.now, zone))
+    counts = (
+        (one.thinned, "samples thinned"),
+        (one.lost, "shipments lost"),
+        (one.repeated, "repeated"),
+        (one.refused, "requests refused"),
+    )
+    counted = ", ".join(f"{count:,} {words}" for count, words in counts if count) or "–"
+    if one.seen_at is None:
+        return tag("b", one.name), heard, "–", "–", "–", "–", "–", counted
+    blind = f", {len(one.unreadable):,} cannot be read: {_named(one.unreadable)}" if one.unreadable else ""
+    return (
+        tag("b", one.name),
+        heard,
+        one.version or "–",
+        f"{number(abs(one.skew_s), 's')} {'ahead' if one.skew_s > 0 else 'behind'}" if one.skew_s is not None else "–",
+        duration(one.lag_s),
+        f"{one.waiting:,}",
+        f"{one.sources:,}{blind}",
+        counted,
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(shortened(name, _NAME_LIMIT) for name in names[:_NAMED]) + more
 
 
 def _sources(sources: Sequence[SourceStatus], now: float, zone: tzinfo | None) -> Html:
