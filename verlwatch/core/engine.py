@@ -6,12 +6,14 @@ and one Run per run; what it returns must be committed before the next call's ou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from verlwatch.core._attempts import RECALL
 from verlwatch.core._run import STATE_VERSION, Run, Told
 from verlwatch.core._sources import Sources
+from verlwatch.core.fleet import STATE_VERSION as AGENT_STATE_VERSION
+from verlwatch.core.fleet import AgentReport, Fleet
 from verlwatch.core.lines import Reader
 from verlwatch.core.series import Watch
 from verlwatch.core.types import (
@@ -44,6 +46,7 @@ class Engine:
         self.refused_runs = 0
         self.strange_states = 0
         self._sources = Sources(self.settings.line_limit)
+        self.fleet = Fleet(self.settings)
 
     # ------------------------------------------------------------------------------------------------ feeding
     def feed(self, chunk: Chunk, now: float) -> Outcome:
@@ -54,11 +57,19 @@ class Engine:
     def tick(self, now: float) -> Outcome:
         """Lets time pass: closes constructs that nothing continued."""
         extracts, cursors = self._sources.tick(now)
-        return self.accept(extracts, now, cursors)
+        return merged((self.accept(extracts, now, cursors), self._of_agents(lambda told: self.fleet.tick(now, told))))
 
     def deadline(self) -> float | None:
         """When `tick` is wanted; None when only bytes can change anything."""
-        return self._sources.deadline()
+        return min((at for at in (self._sources.deadline(), self.fleet.deadline()) if at is not None), default=None)
+
+    def hear(self, report: AgentReport, now: float) -> Outcome:
+        """Takes what an agent says of itself."""
+        return self._of_agents(lambda told: self.fleet.hear(report, now, told))
+
+    def expect(self, agents: Collection[str], now: float) -> Outcome:
+        """From now on these agents are expected to be heard, and no others."""
+        return self._of_agents(lambda told: self.fleet.expect(agents, now, told))
 
     def finish(self, source: str, now: float) -> Outcome:
         """The source is read to its very end and will not grow (replay)."""
@@ -85,6 +96,9 @@ class Engine:
         """Takes up where the store's last commit left off.  State of an unknown version is left out: it starts warm."""
         self._sources.restore(snapshot.cursors)
         for state in snapshot.states:
+            if state.kind == "agent" and state.version == AGENT_STATE_VERSION and state.data is not None:
+                with self._left_out_if_strange():
+                    self.fleet.restore(state.key, state.data)
             if state.kind == "run" and state.version == STATE_VERSION and state.data is not None:
                 with self._left_out_if_strange():
                     self.runs[state.key] = Run.from_state(state.key, self.settings, state.data)
@@ -111,6 +125,7 @@ class Engine:
     def reconfigure(self, settings: Settings) -> None:
         """Swaps what a user may tune; baselines and incidents stay."""
         self.settings = settings
+        self.fleet.settings = settings
         self._sources.tune(settings.line_limit)
         for run in self.runs.values():
             run.tune(settings)
@@ -126,6 +141,12 @@ class Engine:
         return tuple(self._sources.cursors.values())
 
     # ------------------------------------------------------------------------------------------------ inside
+    def _of_agents(self, change: Callable[[Told], None]) -> Outcome:
+        told = Told()
+        change(told)
+        states = tuple(self.fleet.states())
+        return Outcome(states=states, transitions=tuple(told.transitions), notifications=tuple(told.notifications))
+
     def _take(self, run: Run, records: Iterable[Record], now: float, told: Told) -> None:
         for record in records:
             try:

@@ -295,7 +295,7 @@ class StepRow(NamedTuple):
 class State:
     """A piece of the core's state for the store: JSON-safe ``data``, None to forget it; ``version`` tags its form."""
 
-    kind: Literal["run", "series"]
+    kind: Literal["run", "series", "agent"]
     key: str
     version: int
     data: Json | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verlwatch.core.incidents._lifecycle import Change, Ending, Moment, OpenIncidents, incident_id
+from verlwatch.core.incidents._lifecycle import Change, Ending, Moment, OpenIncidents, incident_from, incident_id
 from verlwatch.core.incidents._message import compose, duration, quantity, sparkline
 from verlwatch.core.incidents._reason import reason
 
@@ -13,6 +13,7 @@ __all__ = [
     "OpenIncidents",
     "compose",
     "duration",
+    "incident_from",
     "incident_id",
     "quantity",
     "reason",

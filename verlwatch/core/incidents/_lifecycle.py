@@ -135,7 +135,7 @@ class OpenIncidents:
     def from_state(cls, state: Mapping[str, Any]) -> OpenIncidents:
         """The inverse of `state`."""
         self = cls()
-        self._open = [_incident(data) for data in state["open"]]
+        self._open = [incident_from(data) for data in state["open"]]
         self._absorbed = set(state["absorbed"])
         self._absorb_until = state["absorb_until"]
         self._counted = (state["counted"][0], state["counted"][1])
@@ -214,7 +214,8 @@ def _worst(severities: Iterable[Severity]) -> Severity:
     return max(severities, key=lambda severity: _RANK[severity])
 
 
-def _incident(data: Mapping[str, Any]) -> Incident:
+def incident_from(data: Mapping[str, Any]) -> Incident:
+    """An incident from what `asdict` made of it, by way of JSON."""
     diagnoses = tuple(
         Diagnosis(**{**d, "evidence": tuple(d["evidence"]), "advice": tuple(d["advice"])}) for d in data["diagnoses"]
     )
