@@ -103,14 +103,17 @@ class Generation:
         self._head_digest = digest(self._head)
 
     def seen(self, status: os.stat_result) -> None:
-        """Notes what a stat of this file said."""
-        self.size = status.st_size
+        """Notes what a stat of the path said, which names this file."""
         self._seen_ns = status.st_mtime_ns
-        self.linked = status.st_nlink > 0
+        self._note(status)
 
     def look(self) -> None:
-        """Stats the open file."""
-        self.seen(os.fstat(self.fd))
+        """Stats the open file.  Late writes do not make it newer than the files that took its place."""
+        self._note(os.fstat(self.fd))
+
+    def _note(self, status: os.stat_result) -> None:
+        self.size = status.st_size
+        self.linked = status.st_nlink > 0
 
     def copied_from(self, other: Generation) -> bool:
         """Whether the other file begins with all that this one holds."""

@@ -274,7 +274,7 @@ class World:
 
     async def cycle(self) -> None:
         if not self.down:
-            self._pass(self.random.choice((0.6, 0.6, 2.0)))
+            self._pass(self.random.choice((1.1, 1.1, 2.0)))  # nothing is looked at less often than once a second
             while await self.driver.cycle() <= self.driver.clock.at:
                 pass
             self.content.opened |= not self.absent

@@ -324,6 +324,31 @@ async def test_late_writes_do_not_hide_the_files_rotated_after_them(drive: Drive
     assert numbers(driver.lines) == [*range(40)]
 
 
+async def test_late_writes_do_not_hide_what_was_rotated_meanwhile_even_if_their_file_is_gone(
+    drive: Drive, tmp_path: Path
+) -> None:
+    log, old, older = tmp_path / "train.log", tmp_path / "train.log.1", tmp_path / "train.log.2"
+    append(log, numbered(0, 10, head=True))
+    os.utime(log, (1e9, 1e9))
+    driver = drive(log)
+    await driver.settle(1)
+    log.rename(old)
+    append(log, numbered(20, 10, head=True))
+    os.utime(log, (1e9, 1e9))
+    await driver.settle(1)
+    append(old, numbered(10, 10))
+    await driver.settle(1)
+    driver.commit()
+    driver.kill()
+    old.rename(older)
+    log.rename(old)
+    older.unlink()
+    append(log, numbered(30, 10, head=True))
+    driver.start()
+    await driver.settle(20)
+    assert numbers(driver.lines) == [*range(40)]
+
+
 async def test_a_file_written_anew_and_deleted_between_two_looks_is_read_from_its_descriptor(
     drive: Drive, tmp_path: Path
 ) -> None:
