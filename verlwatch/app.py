@@ -85,7 +85,8 @@ class App:
         """
         try:
             self._set_up_log(self.config)
-            self._store = await Store.open(configuration.state_dir(self.config))
+            folder = configuration.state_dir(self.config)
+            self._store = await Store.open(folder, durable=roles.role(self.config) != "standalone")
         except (ConfigError, SecretError, StateDirError) as error:
             raise StartError(str(error)) from error
         try:
@@ -125,7 +126,10 @@ class App:
         self._overview = Overview(
             self._judge, self._tail, self._store, ConfigStatus(path=self._path, loaded_at=clock.now()), clock.now
         )
-        self._overview.agents = self._hub.agents if self._hub else tuple
+        self._overview.role = roles.role(config)
+        self._judge.expect(roles.expected(config))
+        if (hub := self._hub) is not None:
+            self._overview.agents, self._overview.strangers = hub.agents, lambda: hub.strangers
         self._overview.runs = _shown(config)
         self._set_up_delivery(self._delivery(config, session))
 
@@ -201,7 +205,7 @@ class App:
         except http.ListenError as error:
             raise StartError(str(error)) from error
         log.info("status page", url=server.url)
-        self._store.announce(server.url)
+        self._store.announce(roles.served(self.config, server.url))
         return server
 
     def _committed(self, outcome: Outcome) -> None:
@@ -210,7 +214,8 @@ class App:
             self._deliver.notify()
         if self._hub:
             self._hub.committed(outcome)
-        if self._store.wants_pruning(roles.room(self.config)):
+        exceeds = self._store.shipments.exceed(self.config.agent.outbox_size)
+        if exceeds or self._store.wants_pruning(roles.room(self.config)):
             self._tidy_wanted.set()
 
     # ------------------------------------------------------------------------------------------------ beside the flow
@@ -243,7 +248,7 @@ class App:
             seen += roles.remembered(self.config)
             try:
                 await self._store.drop_receivers({receiver.name for receiver in self.config.receivers}, now)
-                await self._store.thin_shipments(self.config.agent.outbox_size)
+                await self._store.shipments.thin(self.config.agent.outbox_size)
                 await self._store.prune(now, keep_s, roles.room(self.config), seen)
             except StoreUnavailable as error:
                 log.warning("old steps and messages were not cleared away; it is tried again", error=str(error))
@@ -296,6 +301,7 @@ class App:
         )
         self._set_up_delivery(deliver)
         self._start_delivery(tasks)
+        self._judge.expect(roles.expected(new))
         if self._hub:
             self._hub.reconfigure(tokens)
         self._tidy_wanted.set()

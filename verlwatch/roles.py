@@ -22,7 +22,9 @@ from verlwatch.shell.fleet.link import Link, Way
 from verlwatch.shell.fleet.wire import SourceReport
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.notifiers import build
+from verlwatch.shell.state_dir import Served
 from verlwatch.shell.store import Store
+from verlwatch.status import Role
 
 
 def engine(config: Config) -> Engine | Gatherer:
@@ -69,6 +71,17 @@ def delivery(
     return Deliver(store, notifiers, clock, max_backoff_s=config.delivery.max_backoff, delivered=delivered)
 
 
+def role(config: Config) -> Role:
+    """Which role a configuration gives."""
+    return "agent" if config.agent.hub else "hub" if config.hub.agents else "standalone"
+
+
+def served(config: Config, url: str) -> Served:
+    """What `verlwatch status` on this host needs to know to ask at ``url``.  Raises TlsError."""
+    certificate = config.http.tls_certificate
+    return Served(url, tls.leaf(certificate) if certificate else "")
+
+
 def certificates(config: Config) -> ssl.SSLContext | None:
     """What the HTTP server shows; None for plain HTTP.  Raises TlsError."""
     http = config.http
@@ -80,6 +93,11 @@ def certificates(config: Config) -> ssl.SSLContext | None:
 def room(config: Config) -> int:
     """How large the database may be: an agent's outbox has room of its own."""
     return config.storage.max_size + (config.agent.outbox_size if config.agent.hub else 0)
+
+
+def expected(config: Config) -> frozenset[str]:
+    """The agents that are expected to be heard."""
+    return frozenset(agent.name for agent in config.hub.agents)
 
 
 def remembered(config: Config) -> list[str]:

@@ -60,7 +60,7 @@ def test_an_agent_that_falls_silent_is_told_once_and_told_again_when_it_is_heard
     assert world.engine.deadline() == 10.0 + LOST_S
     for second in range(3):
         world.tick(10.0 + LOST_S + second)
-    assert world.told == [("agent_lost", "opened", "nothing heard of agent n1 since 60 s")]
+    assert world.told == [("agent_lost", "opened", "nothing heard of agent n1 for 60 s")]
     assert world.engine.deadline() is None
     world.hear(SEEING, 310.0)
     assert world.told[1:] == [("agent_lost", "resolved", "agent n1 is heard again, 240 s after it was told")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -125,4 +124,3 @@ async def test_a_token_that_is_wrong_or_another_agents_is_refused_until_it_is_ri
     (tmp_path / "bad.token").write_text("token-of-n1")
     await taken(hub)
     assert len(told(sink)) == 7
-    await asyncio.sleep(0)

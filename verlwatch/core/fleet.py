@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from verlwatch.core._run import Told
 from verlwatch.core.incidents import duration, incident_from, incident_id
@@ -24,6 +24,8 @@ STATE_VERSION = 1
 _NAMED = 5
 
 AgentRule = Literal["agent_lost", "blind"]
+AGENT_RULES: tuple[AgentRule, ...] = get_args(AgentRule)
+"""The rules about agents; their incidents have no steps and no ratio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class _Agent:
     seen_at: float
     blind_since: float | None = None
     episodes: int = 0
-    open: dict[AgentRule, Incident] = field(default_factory=dict)
+    incidents: dict[AgentRule, Incident] = field(default_factory=dict)
 
 
 class Fleet:
@@ -59,7 +61,7 @@ class Fleet:
     def incidents(self) -> Iterator[Incident]:
         """What is open."""
         for agent in self._agents.values():
-            yield from agent.open.values()
+            yield from agent.incidents.values()
 
     def expect(self, names: Collection[str], now: float, told: Told) -> None:
         """From now on these agents are expected and no others; the time in which nobody listened does not count."""
@@ -81,13 +83,13 @@ class Fleet:
         if agent.report.runs != report.runs:
             self._dirty.add(report.name)
         agent.report, agent.seen_at = report, now
-        if "agent_lost" in agent.open:
+        if "agent_lost" in agent.incidents:
             self._close(agent, "agent_lost", "resolved", now, told)
         if report.unreadable:
             agent.blind_since = now if agent.blind_since is None else min(now, agent.blind_since)
         else:
             agent.blind_since = None
-            if "blind" in agent.open:
+            if "blind" in agent.incidents:
                 self._close(agent, "blind", "resolved", now, told)
         self._look(agent, now, told)
 
@@ -102,9 +104,9 @@ class Fleet:
         return min((at for agent in self._agents.values() for at in _due(agent)), default=None)
 
     def _look(self, agent: _Agent, now: float, told: Told) -> None:
-        if "agent_lost" not in agent.open and now - agent.seen_at >= LOST_S:
+        if "agent_lost" not in agent.incidents and now - agent.seen_at >= LOST_S:
             self._open(agent, "agent_lost", now, told)
-        if "blind" not in agent.open and agent.blind_since is not None and now - agent.blind_since >= BLIND_S:
+        if "blind" not in agent.incidents and agent.blind_since is not None and now - agent.blind_since >= BLIND_S:
             self._open(agent, "blind", now, told)
 
     # ------------------------------------------------------------------------------------------------ telling
@@ -114,45 +116,45 @@ class Fleet:
         runs = ", ".join(report.runs[:_NAMED]) or "no run yet"
         advice: tuple[str, ...]
         if rule == "agent_lost":
-            summary = f"nothing heard of agent {report.name} since {duration(now - agent.seen_at)}"
-            evidence: tuple[str, ...] = (
-                f"it reads {report.sources} files of {runs}; what they say is not known until it is back",
-            )
+            title = f"nothing heard of agent {report.name} for {duration(now - agent.seen_at)}"
+            summary = f"The {report.sources} files that it reads, of {runs}, are not watched until it is back."
+            evidence: tuple[str, ...] = ()
             advice = (
                 f"see on {report.name} whether the host is up and `systemctl status verlwatch` says active",
                 "see whether it reaches the hub: its own status page names the last error",
             )
         else:
-            files = ", ".join(report.unreadable[:_NAMED])
-            summary = f"agent {report.name} cannot read {len(report.unreadable)} of its {report.sources} files"
-            evidence = (f"{files}{', …' if len(report.unreadable) > _NAMED else ''}, of {runs}",)
+            title = f"agent {report.name} cannot read {len(report.unreadable)} of its {report.sources} files"
+            summary = f"What they say of {runs} is not known until it can."
+            evidence = report.unreadable[:_NAMED]
             advice = (f"see on {report.name}, with `verlwatch status`, what keeps it from reading: permissions, disk",)
         diagnosis = Diagnosis(
-            rule, f"agent {report.name}", report.name, "warning", 0, 0, 1.0, 0.0, 0.0, 0.0, summary, evidence, advice
+            rule, f"agent {report.name}", report.name, "warning", 0, 0, 1.0, 0.0, 0.0, 0.0, title, evidence, advice
         )
         key = incident_id(diagnosis.run, agent.episodes, rule, 0)
-        agent.open[rule] = Incident(
+        agent.incidents[rule] = Incident(
             key, diagnosis.run, agent.episodes, "firing", "warning", (diagnosis,), 0, now, 1.0, notified=("opened",)
         )
-        self._say(agent.open[rule], summary, now, told)
+        self._say(agent.incidents[rule], title, summary, now, told)
         self._dirty.add(report.name)
 
     def _close(self, agent: _Agent, rule: AgentRule, closed_as: ClosedAs, now: float, told: Told) -> None:
-        incident = agent.open.pop(rule)
+        incident = agent.incidents.pop(rule)
         closed = replace(
             incident, state="closed", closed_as=closed_as, closed_step=0, notified=(*incident.notified, closed_as)
         )
         lasted = duration(max(0.0, now - incident.opened_at))
         good = {"agent_lost": "is heard again", "blind": "can read all its files again"}[rule]
         what = good if closed_as == "resolved" else "is no longer expected"
-        self._say(closed, f"agent {agent.report.name} {what}, {lasted} after it was told", now, told)
+        title = f"agent {agent.report.name} {what}, {lasted} after it was told"
+        self._say(closed, title, f"It was: {incident.diagnoses[0].summary}.", now, told)
         self._dirty.add(agent.report.name)
 
-    def _say(self, incident: Incident, title: str, now: float, told: Told) -> None:
+    def _say(self, incident: Incident, title: str, summary: str, now: float, told: Told) -> None:
         lead, reason = incident.diagnoses[0], incident.notified[-1]
         is_open = incident.state != "closed"
         message = Message(
-            incident.id, reason, incident.run, lead.rule, lead.subject, incident.severity, title, f"{lead.summary}.",
+            incident.id, reason, incident.run, lead.rule, lead.subject, incident.severity, title, summary,
             0, 0, 1.0, 0.0, 0.0,
             evidence=lead.evidence if is_open else (),
             advice=lead.advice if is_open else (),
@@ -185,7 +187,7 @@ class Fleet:
     def restore(self, name: str, data: Mapping[str, Any]) -> None:
         """Takes up an agent where it was; `expect` says since when somebody listens again."""
         agent = _Agent(AgentReport(name, tuple(data["runs"]), data["sources"]), 0.0, None, data["episodes"])
-        agent.open = {rule: incident_from(incident) for rule, incident in data["open"].items()}
+        agent.incidents = {rule: incident_from(incident) for rule, incident in data["open"].items()}
         self._agents[name] = agent
 
 
@@ -194,12 +196,12 @@ def _state(agent: _Agent) -> dict[str, Any]:
         "runs": list(agent.report.runs),
         "sources": agent.report.sources,
         "episodes": agent.episodes,
-        "open": {rule: asdict(incident) for rule, incident in agent.open.items()},
+        "open": {rule: asdict(incident) for rule, incident in agent.incidents.items()},
     }
 
 
 def _due(agent: _Agent) -> Iterator[float]:
-    if "agent_lost" not in agent.open:
+    if "agent_lost" not in agent.incidents:
         yield agent.seen_at + LOST_S
-    if agent.blind_since is not None and "blind" not in agent.open:
+    if agent.blind_since is not None and "blind" not in agent.incidents:
         yield agent.blind_since + BLIND_S

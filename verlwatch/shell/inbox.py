@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
+from verlwatch.core.fleet import AgentReport
 from verlwatch.core.types import Chunk, Cursor, Extract
 
 RECORD_BYTES = 4096
@@ -14,10 +15,11 @@ RECORD_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """What an agent has read, and the cursor that is committed with it."""
+    """What an agent says of itself and has read, with the cursor to commit; None where nothing is new."""
 
-    cursor: Cursor
-    extracts: tuple[Extract, ...]
+    report: AgentReport
+    cursor: Cursor | None = None
+    extracts: tuple[Extract, ...] = ()
 
 
 Item = Chunk | Parcel

@@ -7,7 +7,7 @@ takes it, and back-pressure through the inbox makes the readers wait.  Nothing i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import structlog
 
@@ -45,6 +45,7 @@ class Judge:
         self._clock = clock
         self._committed = committed
         self._set_back = 0.0
+        self._expected: Collection[str] | None = None
         self.positions.update((c.source, (c.generation, c.applied_to)) for c in engine.cursors)
 
     async def run(self) -> None:
@@ -69,15 +70,24 @@ class Judge:
         left = TURN_S if deadline is None else deadline - self._clock.now() - self._set_back
         return max(0.0, min(TURN_S, left))
 
+    def expect(self, agents: Collection[str]) -> None:
+        """From the next turn on these agents are expected to be heard, and no others."""
+        self._expected = agents
+
     def _judge(self, items: Sequence[Item]) -> Outcome:
         now = self.turned_at + self._set_back
-        return merged([*(self._one(item, now) for item in items), self.engine.tick(now)])
+        outcomes = [self._one(item, now) for item in items]
+        if self._expected is not None and isinstance(self.engine, Engine):
+            outcomes.insert(0, self.engine.expect(self._expected, now))
+            self._expected = None
+        return merged([*outcomes, self.engine.tick(now)])
 
     def _one(self, item: Item, now: float) -> Outcome:
         if isinstance(item, Chunk):
             return self.engine.feed(item, now)
         assert isinstance(self.engine, Engine)  # noqa: S101 - only a hub gets parcels, and a hub judges
-        return self.engine.accept(item.extracts, now, (item.cursor,))
+        cursors = () if item.cursor is None else (item.cursor,)
+        return merged((self.engine.hear(item.report, now), self.engine.accept(item.extracts, now, cursors)))
 
     async def _commit(self, outcome: Outcome) -> None:
         if not outcome:

@@ -14,6 +14,7 @@ import structlog
 
 from verlwatch import __version__
 from verlwatch.core._run import Run
+from verlwatch.core.engine import Engine
 from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
 from verlwatch.core.types import ClosedAs, Incident, Outcome, Transition
 from verlwatch.shell._lag import Lag
@@ -180,6 +181,8 @@ class Overview:
     def _open_incidents(self) -> Iterator[Incident]:
         for run in self._runs():
             yield from run.incidents
+        if isinstance(self._judge.engine, Engine):
+            yield from self._judge.engine.fleet.incidents
 
     def _judged(self, view: SourceView) -> int:
         """Up to which byte of the generation being read everything is judged."""

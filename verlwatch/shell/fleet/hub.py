@@ -26,7 +26,8 @@ import orjson
 import structlog
 from aiohttp import hdrs, web
 
-from verlwatch.core.types import Cursor, Extract, Outcome
+from verlwatch.core.fleet import AgentReport
+from verlwatch.core.types import Cursor, Outcome
 from verlwatch.fields import Secret
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.fleet.wire import Delivery, DeliveryError, extracts_of, unpack
@@ -134,25 +135,28 @@ class Hub:
         if [shipment["number"] for shipment in fresh] != list(range(number - len(fresh) + 1, number + 1)):
             return _answer(409, taken=agent.taken, error=f"shipment {known + 1} is the next one")
         agent.repeated += len(delivery["shipments"]) - len(fresh)
-        if (epoch, number) > max(agent.put, (agent.epoch, agent.taken)):
+        parcel = Parcel(_report(delivery))
+        is_new = (epoch, number) > max(agent.put, (agent.epoch, agent.taken))
+        if is_new:
             extracts = tuple(one for shipment in fresh for one in extracts_of(shipment, agent.name))
-            if not await self._put(agent, epoch, number, extracts):
-                return _later(429, "the hub has more to judge than it can take; come again")
+            parcel = Parcel(parcel.report, Cursor(f"{AGENT}{agent.name}", epoch, number, number), extracts)
+        if not await self._put(parcel):
+            return _later(429, "the hub has more to judge than it can take; come again")
+        if is_new:
+            agent.put = epoch, number
             agent.thinned += sum(shipment["thinned"] for shipment in fresh)
             agent.lost += max(0, before - known)
         if not await self._has_committed(agent, epoch, number):
             return _later(503, "the hub cannot commit now; its status says why")
         return _answer(200, taken=agent.taken, now=self._clock.now())
 
-    async def _put(self, agent: _Agent, epoch: int, number: int, extracts: tuple[Extract, ...]) -> bool:
+    async def _put(self, parcel: Parcel) -> bool:
         """Whether there was room for what is to be judged."""
-        cursor = Cursor(f"{AGENT}{agent.name}", epoch, number, number)
         try:
             async with asyncio.timeout(INBOX_S):
-                await self._inbox.put(Parcel(cursor, extracts))
+                await self._inbox.put(parcel)
         except (TimeoutError, RuntimeError):
             return False
-        agent.put = epoch, number
         return True
 
     @staticmethod
@@ -227,6 +231,17 @@ def _later(status: int, text: str) -> web.Response:
     return response
 
 
+def _report(delivery: Delivery) -> AgentReport:
+    """What the core needs to know of how the agent stands.  A file that does not exist yet keeps it from nothing."""
+    sources = delivery["sources"]
+    return AgentReport(
+        delivery["agent"],
+        tuple(dict.fromkeys(source["run"] for source in sources)),
+        len(sources),
+        tuple(source["source"] for source in sources if not source["readable"] and source["state"] != "waiting"),
+    )
+
+
 def _status(agent: _Agent) -> AgentStatus:
     delivery = agent.delivery
     sources = delivery["sources"] if delivery else []
@@ -238,7 +253,7 @@ def _status(agent: _Agent) -> AgentStatus:
         taken=agent.taken,
         waiting=delivery["waiting"] if delivery else 0,
         sources=len(sources),
-        unreadable=tuple(source["source"] for source in sources if not source["readable"]),
+        unreadable=_report(delivery).unreadable if delivery else (),
         lag_s=max((source["lag_s"] or 0.0 for source in sources), default=0.0),
         thinned=agent.thinned,
         lost=agent.lost,

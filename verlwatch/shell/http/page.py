@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import tzinfo
 
+from verlwatch.core.fleet import AGENT_RULES
 from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT
 from verlwatch.shell.http._html import (
     Html,
@@ -141,10 +142,13 @@ def _incident(one: IncidentStatus, now: float, zone: tzinfo | None) -> Html:
     change = (
         f"{number(one.before, unit)} → {number(one.after, unit)} ({ratio(one.ratio)})" if known else ratio(one.ratio)
     )
+    what = f" · {one.phase} · {change}"
+    if one.rule in AGENT_RULES:  # it has no steps and no measure
+        since, what = one.closed_as or "open", ""
     return tag(
         "article",
         tag("h3", one.summary),
-        tag("p", _chip(one.severity, one.severity), " ", tag("b", one.run), f" · {one.phase} · {change}"),
+        tag("p", _chip(one.severity, one.severity), " ", tag("b", one.run), what),
         tag("p", f"{since} · opened ", moment(one.opened_at, now, zone), class_="quiet"),
         tag("p", f"{one.rule} · ", tag("code", one.id), class_="quiet"),
         class_=f"incident {one.severity if one.state != 'closed' else 'closed'}",
