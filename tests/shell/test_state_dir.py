@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from verlwatch.shell.state_dir import StateDirError, network_file_system, prepare, served_url
+from verlwatch.shell.state_dir import Served, StateDirError, network_file_system, prepare, served
 from verlwatch.shell.store import Store
 
 MOUNTS = r"""22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
@@ -112,13 +112,14 @@ def test_a_directory_of_another_user_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 async def test_the_url_of_the_daemon_is_there_for_as_long_as_it_runs(tmp_path: Path) -> None:
-    assert served_url(tmp_path / "state") is None
+    assert served(tmp_path / "state") is None
     store = await Store.open(tmp_path / "state")
-    assert served_url(tmp_path / "state") is None, "it serves nothing yet"
-    store.announce("http://127.0.0.1:4711/")
-    assert served_url(tmp_path / "state") == "http://127.0.0.1:4711/"
+    assert served(tmp_path / "state") is None, "it serves nothing yet"
+    there = Served("https://127.0.0.1:4711/", f"-----BEGIN CERTIFICATE-----\n{'A' * 8000}\n-----END CERTIFICATE-----\n")
+    store.announce(there)
+    assert served(tmp_path / "state") == there
     with pytest.raises(StateDirError, match=rf"in use by process {os.getpid()};"):
         await Store.open(tmp_path / "state")
     await store.close()
     assert "4711" in (tmp_path / "state" / "lock").read_text()
-    assert served_url(tmp_path / "state") is None, "whoever listens there now is somebody else"
+    assert served(tmp_path / "state") is None, "whoever listens there now is somebody else"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import ssl
 import sys
 from pathlib import Path
 
@@ -14,22 +15,32 @@ from pydantic import TypeAdapter, ValidationError
 from verlwatch import config as configuration
 from verlwatch.commands._output import say, say_json
 from verlwatch.fields import CREDENTIAL, SecretError, parse_url, read_secret
-from verlwatch.shell.printable import printable
-from verlwatch.shell.state_dir import served_url
-from verlwatch.status import PhaseStatus, Status
+from verlwatch.shell.fleet import tls
+from verlwatch.shell.fleet.tls import TlsError
+from verlwatch.shell.printable import printable, shortened
+from verlwatch.shell.state_dir import Served, served
+from verlwatch.status import AgentStatus, PhaseStatus, Status
 
 EPILOG = """examples:
   verlwatch status
   sudo verlwatch status --state-dir /var/lib/verlwatch    (the daemon that systemd runs)
   verlwatch status --url http://127.0.0.1:9878/ --json
+  verlwatch status --url https://hub.example.org:9878/ --ca ca.pem --token-file token
   verlwatch status --quiet        (exit code only: 0 ready, 1 not ready or not reachable)
 
-Without --url the daemon that holds the state directory is asked, whatever port it got.
+Without --url the daemon that holds the state directory is asked, whatever port it got.  Where it serves HTTPS it has
+noted its certificate there, and that one is believed, whoever has signed it.
 """
 TIMEOUT_S = 5.0
 BODY_LIMIT = 64 << 20
 """Bytes of an answer; the status of a thousand runs has a few million."""
 _IS_IT = "is the daemon running, and is this its address? (--url)"
+_IS_KNOWN = (
+    "is the daemon running, is this its address (--url), who has signed its certificate (--ca), and does it ask for "
+    "one (--certificate, --key)?"
+)
+_NAMED, _NAME_LIMIT = 3, 80
+"""So many files that an agent cannot read are named, each with so many characters."""
 _NAME_IT = "name another with --state-dir, or the daemon's address with --url"
 
 
@@ -45,6 +56,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration of the daemon")
     parser.add_argument("--state-dir", metavar="DIR", help="state directory of the daemon (default: as configured)")
     parser.add_argument("--token-file", metavar="FILE", help="file with the bearer token, where one is configured")
+    parser.add_argument("--ca", metavar="FILE", help="certificate (PEM) of the authority that signed the daemon's")
+    parser.add_argument(
+        "--certificate", metavar="FILE", help="certificate (PEM) to show, where the daemon asks for one"
+    )
+    parser.add_argument("--key", metavar="FILE", help="its key (PEM; default: in the same file)")
     parser.add_argument("--json", action="store_true", help="the whole status as JSON")
     parser.add_argument("--quiet", action="store_true", help="print nothing; the exit code answers")
     parser.set_defaults(run_command=run)
@@ -53,13 +69,16 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(args: argparse.Namespace) -> int:
     """Prints the status; 1 when the daemon is not ready or cannot be reached."""
     try:
-        url, token_file = _where(args)
-        body = asyncio.run(_get(url, _token(token_file)))
-        status = _read(url, body)
+        config = _config(args)
+        served = Served(args.url) if args.url else _served(config)
+        body = asyncio.run(
+            _get(served.url, _token(args.token_file or config.http.token_file), _tls(args, served, config))
+        )
+        status = _read(served.url, body)
     except configuration.ConfigError as error:
         print(error, file=sys.stderr)
         return 2
-    except (OSError, ValueError, SecretError) as error:
+    except (OSError, ValueError, SecretError, TlsError) as error:
         if not args.quiet:
             print(printable(str(error)), file=sys.stderr)
         return 1
@@ -70,8 +89,15 @@ def run(args: argparse.Namespace) -> int:
     return 0 if status.ready else 1
 
 
-def _where(args: argparse.Namespace) -> tuple[str, str | None]:
-    """The daemon's URL and the file of its token.
+def _config(args: argparse.Namespace) -> configuration.Config:
+    """What the daemon is configured with.  Raises ConfigError."""
+    path: Path | None = args.config or configuration.find()
+    config = configuration.load(path) if path else configuration.Config()
+    return configuration.apply(config, os.environ, {"state_dir": args.state_dir})
+
+
+def _served(config: configuration.Config) -> Served:
+    """Where the daemon of the state directory serves its status.
 
     Never a configured address alone: the daemon may have taken another port, and whoever listens there may be a
     stranger, who must not be shown as ours and not be sent the token.
@@ -79,20 +105,32 @@ def _where(args: argparse.Namespace) -> tuple[str, str | None]:
     Raises:
         OSError: no daemon holds the state directory, or it cannot be looked into.
     """
-    path: Path | None = args.config or configuration.find()
-    config = configuration.load(path) if path else configuration.Config()
-    config = configuration.apply(config, os.environ, {"state_dir": args.state_dir})
-    token_file: str | None = args.token_file or config.http.token_file
-    if args.url:
-        return args.url, token_file
     folder = configuration.state_dir(config)
     try:
-        url = served_url(folder)
+        found = served(folder)
     except OSError as error:
         raise OSError(f"{folder}: {error.strerror}; {_NAME_IT}") from None
-    if url is None:
+    if found is None:
         raise OSError(f"no daemon that serves its status runs on state directory {folder}; {_NAME_IT}")
-    return url, token_file
+    return found
+
+
+def _tls(args: argparse.Namespace, asked: Served, config: configuration.Config) -> ssl.SSLContext | None:
+    """How the daemon is known, and what it is shown; None for plain HTTP.
+
+    A daemon of this host that asks for certificates is shown its own, where nothing else is given.
+
+    Raises:
+        TlsError: a certificate or key cannot be used.
+    """
+    if not asked.url.lower().startswith("https:"):
+        return None
+    certificate, key = args.certificate, args.key
+    if asked.certificate and config.http.client_ca and not certificate:
+        certificate, key = config.http.tls_certificate, config.http.tls_key
+    if asked.certificate and not args.ca:
+        return tls.pinned(asked.certificate, certificate, key)
+    return tls.client(args.ca, certificate, key)
 
 
 def _token(path: str | None) -> str | None:
@@ -108,7 +146,7 @@ def _token(path: str | None) -> str | None:
     return read_secret(path).reveal()
 
 
-async def _get(url: str, token: str | None) -> bytes:
+async def _get(url: str, token: str | None, context: ssl.SSLContext | None) -> bytes:
     """The answer to the question for the status.  The environment's proxies are for other hosts than ours.
 
     Raises:
@@ -125,11 +163,11 @@ async def _get(url: str, token: str | None) -> bytes:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         async with asyncio.timeout(TIMEOUT_S), open_session() as session:
-            code, body = await fetch(session, address, headers, BODY_LIMIT)
+            code, body = await fetch(session, address, headers, BODY_LIMIT, context)
     except TimeoutError:
         raise OSError(f"{url}: no whole answer within {TIMEOUT_S:g} s; {_IS_IT}") from None
     except DeliveryError as error:
-        raise OSError(f"{url}: {error}; {_IS_IT}") from None
+        raise OSError(f"{url}: {error}; {_IS_KNOWN if context else _IS_IT}") from None
     if code == 401:  # noqa: PLR2004 - HTTP's word for it
         raise OSError(f"{url}: asks for another token; give its file with --token-file")
     if code != 200:  # noqa: PLR2004 - HTTP's yes
@@ -151,7 +189,7 @@ def _read(url: str, body: bytes) -> Status:
 
 def render(status: Status) -> str:
     """A status as a person reads it, at most 100 columns."""
-    lines = [f"verlwatch {status.version}: {'ready' if status.ready else 'NOT READY'}"]
+    lines = [f"verlwatch {status.version}, {status.role}: {'ready' if status.ready else 'NOT READY'}"]
     lines += [f"  ! {reason}" for reason in status.not_ready]
     lines += [f"  - {notice}" for notice in status.notices]
     for run in status.runs:
@@ -165,6 +203,7 @@ def render(status: Status) -> str:
     for incident in status.incidents:
         end = f" ({incident.closed_as})" if incident.closed_as else ""
         lines.append(f"  {incident.id}  {incident.state}{end}  {incident.run}: {incident.summary}")
+    lines += _agents(status)
     lines.append("\nsources")
     lines += [
         f"  {source.state:<18} {source.lag_bytes:>11} B behind  {source.source}"
@@ -177,6 +216,35 @@ def render(status: Status) -> str:
         if receiver.last_error:
             lines.append(f"  last error: {receiver.last_error}")
     return "\n".join(lines)
+
+
+def _agents(status: Status) -> list[str]:
+    lines = ["\nagents"] if status.agents else []
+    for one in sorted(status.agents, key=lambda one: not status.is_silent(one)):
+        heard = (
+            f"heard {status.now - one.seen_at:.0f} s ago" if one.seen_at is not None else "not heard since the start"
+        )
+        lines.append(f"  {one.name}: {'SILENT, ' if status.is_silent(one) else ''}{heard}{_of_itself(one)}")
+        if one.unreadable:
+            more = f" and {len(one.unreadable) - _NAMED} more" if len(one.unreadable) > _NAMED else ""
+            names = (shortened(name, _NAME_LIMIT) for name in one.unreadable[:_NAMED])
+            lines.append(f"    ! {len(one.unreadable)} cannot be read: {', '.join(names)}{more}")
+        if one.thinned or one.lost or one.repeated or one.refused:
+            lines.append(
+                f"    {one.thinned} samples thinned, {one.lost} shipments lost, {one.repeated} repeated, "
+                f"{one.refused} requests refused"
+            )
+    if status.strangers:
+        lines.append(f"  {status.strangers} requests with a token that is nobody's, or another agent's")
+    return lines
+
+
+def _of_itself(agent: AgentStatus) -> str:
+    """What an agent says of itself; nothing before it is heard."""
+    if agent.seen_at is None:
+        return ""
+    skew = f", clock {agent.skew_s:+.1f} s" if agent.skew_s is not None else ""
+    return f", version {agent.version}{skew}, lag {agent.lag_s:.0f} s, {agent.waiting} waiting, {agent.sources} sources"
 
 
 def _phase(phase: PhaseStatus) -> str:

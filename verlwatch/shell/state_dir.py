@@ -7,12 +7,21 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from verlwatch.shell._mounts import MOUNTS, shared_file_system
 
 _GLANCE_S = 0.5
-"""Longer than `served_url` ever holds the lock."""
+"""Longer than `served` ever holds the lock."""
 _AGAIN_S = 0.02
+_NOTE_BYTES = 1 << 16
+
+
+class Served(NamedTuple):
+    """Where a process serves its status, and where that is HTTPS, the certificate (PEM) that it shows."""
+
+    url: str
+    certificate: str = ""
 
 
 class StateDirError(Exception):
@@ -75,7 +84,7 @@ def lock(state_dir: Path) -> int:
 
 
 def _take(descriptor: int) -> None:
-    """Locks, past the glances of `served_url`; raises BlockingIOError where another process holds it."""
+    """Locks, past the glances of `served`; raises BlockingIOError where another process holds it."""
     ends = time.monotonic() + _GLANCE_S
     while True:
         try:
@@ -94,13 +103,13 @@ def holds(state_dir: Path, lock: int) -> bool:
         return False
 
 
-def announce(lock: int, url: str) -> None:
+def announce(lock: int, served: Served) -> None:
     """Writes into the lock that `lock` took, behind the pid, where this process serves its status."""
     with suppress(OSError):  # a full disk: `verlwatch status` then has to be told with --url
-        os.write(lock, f"{url}\n".encode())
+        os.write(lock, f"{served.url}\n{served.certificate}".encode())
 
 
-def served_url(state_dir: Path) -> str | None:
+def served(state_dir: Path) -> Served | None:
     """Where the process that holds the directory serves its status; None if none holds it or it serves none.
 
     What a killed process left behind does not count: its address may be somebody else's by now.
@@ -115,8 +124,9 @@ def served_url(state_dir: Path) -> str | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        _, _, url = os.read(descriptor, 4096).decode("ascii", "replace").partition("\n")
-        return url.strip() or None
+        _, _, note = os.read(descriptor, _NOTE_BYTES).decode("ascii", "replace").partition("\n")
+        url, _, certificate = note.partition("\n")
+        return Served(url, certificate) if url else None
     finally:
         os.close(descriptor)
     return None

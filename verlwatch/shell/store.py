@@ -87,7 +87,7 @@ class Store:
         self._database = Database(opened.connection, path, opened.left_out)
         self._thread = thread
         self._lock = lock
-        self._url: str | None = None
+        self._served: state_dir.Served | None = None
         self._times_put_back = 0
         self._in_vain = self._cramped = False  # the last pruning: it left more than it should, more than it may
         self._bytes = self._database.on_disk()
@@ -134,10 +134,10 @@ class Store:
             self._thread.shutdown(wait=False)
             os.close(self._lock)
 
-    def announce(self, url: str) -> None:
-        """Notes where this process serves its status, for `state_dir.served_url`."""
-        self._url = url
-        state_dir.announce(self._lock, url)
+    def announce(self, served: state_dir.Served) -> None:
+        """Notes where this process serves its status, for `state_dir.served`."""
+        self._served = served
+        state_dir.announce(self._lock, served)
 
     # ------------------------------------------------------------------------------------------------ its place
     async def keep_place(self) -> bool:
@@ -172,8 +172,8 @@ class Store:
             lock, old = state_dir.lock(folder), self._lock
             self._lock = lock
             os.close(old)
-            if self._url is not None:
-                state_dir.announce(lock, self._url)
+            if self._served is not None:
+                state_dir.announce(lock, self._served)
         is_there = self.path.exists()
         if is_there and not os.path.samestat(self.path.stat(), self._file):
             raise StateReplaced(f"{self.path} was replaced by another database; restart: that one is then taken up")

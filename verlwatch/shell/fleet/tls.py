@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from pathlib import Path
+
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", re.DOTALL)
 
 
 class TlsError(Exception):
@@ -27,6 +30,36 @@ def client(authority: str | None, certificate: str | None, key: str | None) -> s
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         _trust(context, authority)
+    if certificate:
+        _load(context, certificate, key or certificate)
+    return context
+
+
+def leaf(certificate: str) -> str:
+    """What `server` shows first of a file of certificates (PEM).  Raises TlsError."""
+    _readable(certificate)
+    found = _CERTIFICATE.search(Path(certificate).read_text("ascii", "replace"))
+    return found[0] if found else ""
+
+
+def pinned(shown: str, certificate: str | None, key: str | None) -> ssl.SSLContext:
+    """For who asks one server, known by the certificate (PEM) that it shows, whatever its name and who signed it.
+
+    What that certificate's key has signed is believed as well; its holder is the server.
+
+    Raises:
+        TlsError: a certificate or key cannot be used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # believed without the authority that has signed it
+    try:
+        context.load_verify_locations(cadata=shown)
+    except (ssl.SSLError, ValueError) as error:
+        raise TlsError(
+            f"what the daemon noted is no certificate ({_reason(error)}); give its authority instead"
+        ) from None
     if certificate:
         _load(context, certificate, key or certificate)
     return context

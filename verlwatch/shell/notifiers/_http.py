@@ -17,6 +17,7 @@ from verlwatch.fields import Secret, SecretError, parse_url, read_secret
 from verlwatch.shell.notifiers._base import PermanentError, TransientError
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterator, Mapping
 
     import aiohttp
@@ -63,12 +64,18 @@ def network_errors() -> Iterator[None]:
         raise TransientError(_describe(error)) from None
 
 
-async def fetch(session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], limit: int) -> tuple[int, bytes]:
+async def fetch(
+    session: aiohttp.ClientSession,
+    url: str,
+    headers: Mapping[str, str],
+    limit: int,
+    tls: ssl.SSLContext | None = None,
+) -> tuple[int, bytes]:
     """Status and body, ``limit`` bytes at most, of a GET by no proxy; raises TransientError."""
     from verlwatch.shell.notifiers._answer import body  # noqa: PLC0415 - see the module's docstring
 
     with network_errors():
-        async with session.get(url, headers=headers, allow_redirects=False) as answer:
+        async with session.get(url, headers=headers, allow_redirects=False, ssl=tls or True) as answer:
             return answer.status, await body(answer, limit)
 
 
