@@ -69,7 +69,7 @@ class Fleet:
             if name in names:
                 self._agents[name].seen_at = now
             else:
-                for rule in list(self._agents[name].open):
+                for rule in list(self._agents[name].incidents):
                     self._close(self._agents[name], rule, "expired", now, told)
                 del self._agents[name]
                 self._dirty.add(name)
