@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from verlwatch.shell.http import metrics
 from verlwatch.status import (
+    AgentStatus,
     ConfigStatus,
     IncidentCount,
     IncidentStatus,
@@ -177,6 +178,31 @@ def status() -> Status:
     )
 
 
+def hub_status() -> Status:
+    """The same as a hub sees it: one agent in good order, one in trouble, one not heard since the hub's start."""
+    agents = (
+        AgentStatus(
+            name="node1", version="0.1.0", seen_at=NOW - 4, skew_s=0.213, taken=5_812, sources=4, lag_s=0.3, repeated=2
+        ),
+        AgentStatus(
+            name="node2",
+            version="0.2.0",
+            seen_at=NOW - 754,
+            skew_s=-90.4,
+            taken=77,
+            waiting=1_204,
+            sources=9,
+            unreadable=tuple(f"/data/run7/worker-{i}.log" for i in range(5)),
+            lag_s=312.0,
+            thinned=40,
+            lost=3,
+            refused=1,
+        ),
+        AgentStatus(name="node3", taken=12),
+    )
+    return replace(status(), role="hub", agents=agents, strangers=6)
+
+
 @dataclass
 class FakeSource:
     """A StatusSource that says what a test wants it to say."""
@@ -196,7 +222,7 @@ class FakeSource:
 
 def exposed() -> dict[str, set[str]]:
     """Every series name of /metrics with the labels it has."""
-    text = metrics.render(metrics.registry(FakeSource())).decode()
+    text = metrics.render(metrics.registry(FakeSource(hub_status()))).decode()
     names: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:

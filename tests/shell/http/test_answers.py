@@ -9,8 +9,8 @@ import orjson
 import pytest
 from pydantic import TypeAdapter
 
-from tests.shell.http.fake import FakeSource, status
-from verlwatch.status import PhaseStatus, RunStatus, SourceStatus, Status
+from tests.shell.http.fake import FakeSource, hub_status, status
+from verlwatch.status import AgentStatus, PhaseStatus, RunStatus, SourceStatus, Status
 
 if TYPE_CHECKING:
     from tests.shell.http.conftest import Get
@@ -54,6 +54,14 @@ async def test_the_status_reads_back_as_it_was(get: Get) -> None:
     assert TypeAdapter(Status).validate_json(orjson.dumps(body)) == status()
 
 
+async def test_the_agents_of_a_hub_are_a_list_that_reads_back_as_it_was(get: Get, source: FakeSource) -> None:
+    assert await get("/api/v1/agents") == (200, [])
+    source.now = hub_status()
+    code, body = await get("/api/v1/agents")
+    assert code == 200
+    assert TypeAdapter(tuple[AgentStatus, ...]).validate_json(orjson.dumps(body)) == hub_status().agents
+
+
 async def test_a_number_that_is_not_finite_is_null(get: Get, source: FakeSource) -> None:
     phase = PhaseStatus(name="gen", now_s=float("nan"), ratio=float("inf"), recent=(1.0, float("nan")))
     source.now = replace(status(), runs=(RunStatus(name="r", phases=(phase,)),))
@@ -62,10 +70,11 @@ async def test_a_number_that_is_not_finite_is_null(get: Get, source: FakeSource)
     assert (shown["now_s"], shown["ratio"], shown["recent"]) == (None, None, [1.0, None])
 
 
-@pytest.mark.parametrize("path", ["/api/v1/status", "/metrics", "/", "/readyz"])
+@pytest.mark.parametrize("path", ["/api/v1/status", "/api/v1/agents", "/metrics", "/", "/readyz"])
 async def test_a_file_name_that_is_no_utf8_breaks_no_answer(path: str, get: Get, source: FakeSource) -> None:
     odd = SourceStatus(source="/data/caf\udce9.log", run="r", state="live", readable=True)
-    source.now = replace(status(), ready=True, not_ready=("caf\udce9",), sources=(odd,))
+    agents = (AgentStatus(name="caf\udce9", seen_at=1.0),)
+    source.now = replace(hub_status(), ready=True, not_ready=("caf\udce9",), sources=(odd,), agents=agents)
     code, body = await get(path)
     assert code == 200
     assert "caf\\udce9" in str(body).replace("\\\\", "\\")

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from tests.shell.http.conftest import Get, Serve
     from verlwatch.shell.http.server import Server
 
-EVERY_PATH = ["/", "/healthz", "/readyz", "/api/v1/status", "/metrics", "/static/style.css", "/nothing"]
+EVERY_PATH = [
+    "/",
+    "/healthz",
+    "/readyz",
+    "/api/v1/status",
+    "/api/v1/agents",
+    "/metrics",
+    "/static/style.css",
+    "/nothing",
+]
 
 
 async def raw(server: Server, request: str) -> tuple[int, dict[str, str], str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.shell.http.fake import FakeSource, slow_run, status
+from tests.shell.http.fake import FakeSource, hub_status, slow_run, status
 from tests.tools import need
 from verlwatch.shell.http import metrics
 from verlwatch.status import ConfigStatus, PhaseStatus, ReceiverStatus, RunStatus, SourceStatus, Status, StoreStatus
@@ -101,6 +101,33 @@ def test_the_status_in_the_words_of_prometheus(name: str, labels: dict[str, str]
     assert value(status(), name, **labels) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "first", "second", "unheard"),
+    [
+        ("agent_last_seen_timestamp_seconds", 1_772_370_198, 1_772_369_448, None),
+        ("agent_taken", 5_812, 77, 12),
+        ("agent_skew_seconds", 0.213, -90.4, None),
+        ("agent_lag_seconds", 0.3, 312, None),
+        ("agent_waiting_shipments", 0, 1_204, None),
+        ("agent_sources", 4, 9, None),
+        ("agent_unreadable_sources", 0, 5, None),
+        ("agent_thinned_samples_total", 0, 40, 0),
+        ("agent_lost_shipments_total", 0, 3, 0),
+        ("agent_repeated_shipments_total", 2, 0, 0),
+        ("agent_refused_requests_total", 0, 1, 0),
+    ],
+)
+def test_each_agent_of_a_hub(name: str, first: float, second: float, unheard: float | None) -> None:
+    told = [value(hub_status(), name, agent=agent) for agent in ("node1", "node2", "node3")]
+    assert told == [first, second, unheard]
+
+
+def test_a_hub_counts_strangers_and_whoever_has_no_agents_tells_of_none() -> None:
+    assert value(hub_status(), "stranger_requests_total") == 6
+    assert value(hub_status(), "build_info", version="0.1.0", role="hub") == 1
+    assert [key for key, _ in series(status()) if "agent" in key or "stranger" in key] == []
+
+
 def test_a_refused_reload_and_a_failing_store_show() -> None:
     now = replace(status(), config=ConfigStatus(reload_ok=False), store=StoreStatus(ok=False, error="disk full"))
     assert (value(now, "config_last_reload_successful"), value(now, "store_up")) == (0, 0)
@@ -166,6 +193,6 @@ async def test_the_process_tells_of_itself_and_python_of_nothing(server: Server,
 def test_promtool_finds_nothing_to_say() -> None:
     promtool = need("promtool", package="prometheus")
     done = subprocess.run(
-        [promtool, "check", "metrics"], input=exposition(status()).encode(), capture_output=True, check=False
+        [promtool, "check", "metrics"], input=exposition(hub_status()).encode(), capture_output=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

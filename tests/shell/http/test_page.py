@@ -9,10 +9,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.shell.http.fake import NOW, slow_run, status
+from tests.shell.http.fake import NOW, hub_status, slow_run, status
 from verlwatch.shell.http import page
 from verlwatch.shell.http._html import duration, number, ratio, share, size, sparkline, tag
 from verlwatch.status import (
+    AgentStatus,
     ConfigStatus,
     IncidentStatus,
     PhaseStatus,
@@ -75,6 +76,58 @@ def test_the_page_says(text: str) -> None:
     assert text in joined.replace("( ", "(")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Version 0.1.0, hub, running since",
+        "Agents not heard for more than 60 s: node2, node3",
+        "node1 2026-03-01 14:03:18 +0100 (4 s ago) 0.1.0 0.21 s ahead 0 s 0 4 2 repeated",
+        "node2 silent 2026-03-01 13:50:48 +0100 (12 min ago) 0.2.0 90.4 s behind 5 min 1,204 9, 5 cannot be read: "
+        "/data/run7/worker-0.log, /data/run7/worker-1.log, /data/run7/worker-2.log and 2 more "
+        "40 samples thinned, 3 shipments lost, 1 requests refused",
+        "node3 silent never – – – – – –",
+        "6 requests with a token that is nobody's, or another agent's.",
+    ],
+)
+def test_the_page_of_a_hub_says(text: str) -> None:
+    assert text in re.sub(r" ([.,)])", r"\1", read(hub_status()).text).replace("( ", "(")
+
+
+def test_silent_agents_are_marked_and_come_first() -> None:
+    markup = page.render(hub_status())
+    rows = re.findall(r'<tr( class="bad")?><td data-label="Agent"><b>(\w+)</b>', markup)
+    assert rows == [(' class="bad"', "node2"), (' class="bad"', "node3"), ("", "node1")]
+
+
+def test_an_agent_is_silent_after_a_minute_and_so_is_one_that_was_not_heard_in_the_first() -> None:
+    started = replace(hub_status(), started_at=NOW - 60)
+    on_time, late = AgentStatus(name="a", seen_at=NOW - 60), AgentStatus(name="a", seen_at=NOW - 61)
+    assert [started.is_silent(one) for one in (on_time, late, AgentStatus(name="a"))] == [False, True, False]
+    assert replace(started, now=NOW + 1).is_silent(AgentStatus(name="a"))
+
+
+def test_a_large_fleet_of_agents_is_cut_and_whoever_is_silent_is_shown() -> None:
+    fine = tuple(AgentStatus(name=f"n{i}", seen_at=NOW) for i in range(page.AGENTS_LIMIT + 6))
+    shown = read(replace(hub_status(), agents=(*fine, AgentStatus(name="the-silent-one")))).text
+    assert "And 7 more: see" in shown
+    assert "the-silent-one silent" in shown
+
+
+def test_whoever_has_no_agents_shows_none() -> None:
+    shown = read(status()).text
+    assert "Version 0.1.0, standalone, running" in shown
+    assert "Agents" not in shown
+
+
+def test_an_agent_shows_its_hub_and_does_not_look_as_if_no_run_were_in_trouble() -> None:
+    hub = ReceiverStatus(name="hub", type="hub", pending=3, last_error="the hub answered 401")
+    shown = read(Status(version="1", started_at=NOW, now=NOW, ready=True, role="agent", receivers=(hub,))).text
+    assert "What this agent reads is judged by its hub" in shown
+    assert "hub hub 0 3 0" in shown
+    assert "Open incidents" not in shown
+    assert "None yet" not in shown
+
+
 def test_open_incidents_come_before_the_runs_and_closed_ones_after() -> None:
     text = read(status()).text
     order = [
@@ -124,6 +177,8 @@ def test_the_page_needs_no_script_and_nothing_inline_that_its_policy_forbids() -
     assert [name for name in names if name.startswith("on")] == []
     links = [target for name, target in reading.attributes if name in {"href", "src"}]
     assert set(links) == {"/static/style.css", "/api/v1/status", "/metrics"}
+    of_a_hub = {target for name, target in read(hub_status()).attributes if name in {"href", "src"}}
+    assert of_a_hub - set(links) == {"/api/v1/agents"}
 
 
 HOSTILE = [
@@ -167,6 +222,8 @@ def everywhere(text: str) -> str:
         receivers=(ReceiverStatus(name=text, type=text, last_error=text, dead=1),),
         config=ConfigStatus(path=text, reload_ok=False, error=text),
         store=StoreStatus(ok=False, error=text),
+        agents=(AgentStatus(name=text, version=text, seen_at=NOW, sources=1, unreadable=(text,)),),
+        role="hub",
     )
     return page.render(now, BERLIN, text)
 
