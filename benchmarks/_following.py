@@ -33,8 +33,9 @@ LINE = (
 class Following:
     """A running tail of one pattern, and the records of what it reads."""
 
-    def __init__(self, inbox: Inbox) -> None:
+    def __init__(self, inbox: Inbox, *, reading: bool = True) -> None:
         self._inbox = inbox
+        self._reading = reading
         self._readers: dict[str, Reader] = {}
         self.bytes = 0
 
@@ -47,6 +48,8 @@ class Following:
         for chunk in chunks:
             assert isinstance(chunk, Chunk)
             self.bytes += len(chunk.data)
+            if not self._reading:
+                continue
             reader = self._readers.setdefault(chunk.source, Reader(chunk.source))
             made += reader.feed(chunk.data, time.time())
         return made
@@ -65,12 +68,12 @@ class Following:
 
 
 @contextlib.asynccontextmanager
-async def following(pattern: Path) -> AsyncIterator[Following]:
-    """Follows what the pattern finds."""
+async def following(pattern: Path, *, reading: bool = True) -> AsyncIterator[Following]:
+    """Follows what the pattern finds; without ``reading`` chunks are thrown away."""
     inbox = Inbox()
     tail = Tail({"run": (str(pattern),)}, inbox, (), clock=SystemClock())
     task = asyncio.create_task(tail.run())
-    stream = Following(inbox)
+    stream = Following(inbox, reading=reading)
     yield stream
     tail.stop()
     while await stream.records() is not None:
@@ -97,6 +100,14 @@ async def idle(folder: Path, *, live: bool) -> float:
         begun = time.process_time()
         await stream.take(size + 1, IDLE_S)
         return (time.process_time() - begun) / IDLE_S
+
+
+async def backlog(log: Path, size: int) -> float:
+    """MB per CPU second from a finished log to chunks."""
+    async with following(log, reading=False) as stream:
+        begun = time.process_time()
+        await stream.take(size, 60)
+        return stream.bytes / (time.process_time() - begun) / 1e6
 
 
 async def busy(folder: Path) -> tuple[float, float]:

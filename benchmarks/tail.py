@@ -19,6 +19,7 @@ from pathlib import Path
 
 from benchmarks import _following, _others, _reading, _verl_log
 
+BACKLOG = 500_000_000
 MTAIL = "mtail, 11 numbers"
 
 
@@ -80,6 +81,9 @@ def following(folder: Path, *, quiet_s: float, gap_s: float, appends: int) -> No
     ended, live, busy, sparse = (folder / name for name in ("ended", "live", "busy", "sparse"))
     for part in (ended, live, busy, sparse):
         part.mkdir()
+    log = folder / "backlog.log"
+    rate = asyncio.run(_following.backlog(log, _verl_log.write(log, BACKLOG)[0]))
+    _row(f"{log.stat().st_size / 1e6:,.0f} MB that were there before, to chunks", f"{rate:,.0f} MB per CPU second")
     count = f"{_following.FILES:,}"
     share = asyncio.run(_following.idle(ended, live=False))
     _row(f"{count} idle files that ended long ago", f"{share:.2%} of a core")
