@@ -297,7 +297,7 @@ class World:
 
     def jump(self) -> None:
         """The clock is set."""
-        self.driver.clock.at += self.random.choice((-86_400.0, -3600.0, -1.0, 3600.0, 86_400.0))
+        self.driver.clock.at += self.random.choice((-86_400.0, -3600.0, -120.0, 3600.0, 86_400.0))
 
     def commit(self) -> None:
         if not self.down:
