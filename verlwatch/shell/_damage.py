@@ -58,7 +58,7 @@ _ILL_FORMED = {
     ),
     "shipment": (
         _no_time("created_at"), _not("samples", "integer"), _not("thinned", "integer"), _not("extracts", "blob"),
-        "samples < 0", "thinned < 0",
+        "number < 1", "samples < 0", "thinned < 0",
     ),
     "shipping": (_not("epoch", "integer"), "epoch < 1"),
     "state": (_not("kind", "text"), _not("key", "text"), _not("version", "integer")),

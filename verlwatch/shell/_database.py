@@ -77,8 +77,8 @@ class Database:
             raise
 
     # ------------------------------------------------------------------------------------------------ core
-    def commit(self, outcome: Outcome, now: float) -> None:
-        """See `Store.commit`."""
+    def commit(self, outcome: Outcome, now: float) -> int:
+        """See `Store.commit`; how many bytes of shipments were added."""
         with self._transaction():
             for cursor in outcome.cursors:
                 self._put_cursor(cursor, now)
@@ -92,7 +92,7 @@ class Database:
             )
             for notification in outcome.notifications:
                 self._put_notification(notification, now)
-            _shipments.put(self._sql, outcome.extracts, now)
+            return _shipments.put(self._sql, outcome.extracts, now)
 
     def within(self, call: Callable[..., T], *args: Any) -> T:
         """Calls a function that takes the connection first, in a transaction."""

@@ -61,18 +61,18 @@ class Opened:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def open_database(path: Path) -> Opened:
-    """Opens the database; a damaged one is set aside and a new one begun.
+def open_database(path: Path, *, durable: bool = False) -> Opened:
+    """Opens the database; a damaged one is set aside and a new one begun.  For ``durable`` see `Store.open`.
 
     Raises StateTooNew, OSError, or sqlite3.OperationalError where the disk does not allow it.
     """
     try:
-        return _open(path)
+        return _open(path, durable=durable)
     except sqlite3.DatabaseError as error:
         if not _damage.is_damage(error):
             raise
     aside = _set_aside(path)
-    return Opened(_open(path).connection, aside)
+    return Opened(_open(path, durable=durable).connection, aside)
 
 
 def migrate(connection: sqlite3.Connection, new: str, migrations: tuple[str, ...]) -> None:
@@ -98,7 +98,7 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _open(path: Path) -> Opened:
+def _open(path: Path, *, durable: bool) -> Opened:
     # Made here and not by SQLite, so that nobody else can ever read it; the -wal and -shm files take its mode.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     os.fchmod(descriptor, 0o600)
@@ -109,7 +109,7 @@ def _open(path: Path) -> Opened:
         if _damage.check_file(connection) == 0:
             connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")  # takes effect only before the first table
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
         migrate(connection, schema(), MIGRATIONS)
         _damage.check_tables(connection, schema())

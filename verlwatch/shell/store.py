@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from verlwatch.core.types import Outcome, Snapshot, StepRow, Transition
-from verlwatch.shell import _damage, _migrations, _shipments, state_dir
+from verlwatch.shell import _damage, _migrations, state_dir
 from verlwatch.shell._database import LONGEST_DELAY_S, Database
 from verlwatch.shell._migrations import Opened, StateTooNew
 from verlwatch.shell._rows import OutboxRow, OutboxStats
-from verlwatch.shell._shipments import Row as Shipped
+from verlwatch.shell._shipments import Shipments
 from verlwatch.shell.state_dir import StateDirError, StateDirInUse
 
 __all__ = [
@@ -76,7 +76,9 @@ class Store:
     Every method may raise StoreUnavailable, after which nothing has changed, or StoreDamaged.
     """
 
-    def __init__(self, path: Path, opened: Opened, thread: ThreadPoolExecutor, lock: int) -> None:
+    def __init__(
+        self, path: Path, opened: Opened, thread: ThreadPoolExecutor, lock: int, *, durable: bool = False
+    ) -> None:
         self.path = path
         self.set_aside = opened.set_aside
         """Where a damaged database was put when this one was made anew."""
@@ -85,6 +87,8 @@ class Store:
         self.gone: str | None = None
         """Why the state directory, deleted by somebody, could not be put back; None where it is in its place."""
         self._database = Database(opened.connection, path, opened.left_out)
+        self.shipments = Shipments(self._within, opened.left_out)
+        self._durable = durable
         self._thread = thread
         self._lock = lock
         self._served: state_dir.Served | None = None
@@ -94,25 +98,28 @@ class Store:
         self._file = path.stat()
 
     @classmethod
-    async def open(cls, folder: Path) -> Store:
+    async def open(cls, folder: Path, *, durable: bool = False) -> Store:
         """Locks the directory and opens its database, made or brought forward as needed.
+
+        ``durable`` makes each commit wait for the disk itself: what an agent has shipped or a hub has acknowledged must
+        survive a power cut, as it is not read again.
 
         Raises StateDirError (network file system, not writable, not ours, no space), StateDirInUse or StateTooNew.
         """
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         try:
-            return await asyncio.get_running_loop().run_in_executor(thread, cls._open, folder, thread)
+            return await asyncio.get_running_loop().run_in_executor(thread, cls._open, folder, thread, durable)
         except BaseException:
             thread.shutdown(wait=False)
             raise
 
     @classmethod
-    def _open(cls, folder: Path, thread: ThreadPoolExecutor) -> Store:
+    def _open(cls, folder: Path, thread: ThreadPoolExecutor, durable: bool) -> Store:
         state_dir.prepare(folder)
         lock = state_dir.lock(folder)
         path = folder / "state.db"
         try:
-            opened = _migrations.open_database(path)
+            opened = _migrations.open_database(path, durable=durable)
         except BaseException as error:
             os.close(lock)
             if isinstance(error, sqlite3.OperationalError | OSError):
@@ -121,7 +128,7 @@ class Store:
                     "or give another --state-dir"
                 ) from error
             raise
-        return cls(path, opened, thread, lock)
+        return cls(path, opened, thread, lock, durable=durable)
 
     async def close(self) -> None:
         """Finishes what was asked for, closes the database and lets go of the directory."""
@@ -181,7 +188,7 @@ class Store:
             copy = self.path.with_name("state.db.new")
             self._database.copy_to(copy)
             copy.rename(self.path)
-            self._database.move_to(_migrations.open_database(self.path).connection)
+            self._database.move_to(_migrations.open_database(self.path, durable=self._durable).connection)
             self._file = self.path.stat()
         self._bytes = self._database.on_disk()
         return not (holds_lock and is_there)
@@ -202,7 +209,7 @@ class Store:
         await self._call(self._commit, outcome, now)
 
     def _commit(self, outcome: Outcome, now: float) -> None:
-        self._database.commit(outcome, now)
+        self.shipments.added(self._database.commit(outcome, now))
         self._bytes = self._database.on_disk()
 
     # ------------------------------------------------------------------------------------------------ outbox
@@ -241,23 +248,6 @@ class Store:
     async def outbox_stats(self) -> dict[str, OutboxStats]:
         """Counts by receiver, of those that have rows."""
         return await self._call(self._database.outbox_stats)
-
-    # ------------------------------------------------------------------------------------------------ shipments
-    async def shipments(self, limit: int, now: float) -> tuple[int, int, list[Shipped]]:
-        """The epoch, the number of the oldest shipment or of the next one, and about ``limit`` bytes of the oldest."""
-        return await self._call(self._database.within, _shipments.oldest, limit, now)
-
-    async def shipped(self, number: int) -> tuple[int, float]:
-        """Forgets what the hub has committed, up to ``number``; how many still wait, and since when the oldest does."""
-        await self._call(self._database.within, _shipments.shipped, number)
-        return await self._call(self._database.within, _shipments.waiting)
-
-    async def thin_shipments(self, room: int) -> int:
-        """Leaves samples, not events, out of the oldest shipments where all take more than ``room`` bytes; how many."""
-        total = 0
-        while count := await self._call(self._database.within, _shipments.thin, room):
-            total += count
-        return total
 
     # ------------------------------------------------------------------------------------------------ history
     async def steps(self, run: str, attempt: int | None = None, last: int = 1000) -> list[StepRow]:
@@ -311,6 +301,10 @@ class Store:
         return tuple(told)
 
     # ------------------------------------------------------------------------------------------------ inside
+    async def _within(self, work: Callable[..., Any], *args: Any) -> Any:
+        """Runs ``work`` on the connection, in a transaction."""
+        return await self._call(self._database.within, work, *args)
+
     async def _call(self, work: Callable[P, T], *args: P.args, **_: P.kwargs) -> T:
         """Runs ``work`` in the database's thread."""
         try:

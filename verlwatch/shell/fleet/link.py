@@ -3,25 +3,28 @@
 One turn of the loop:
 
 1. Take the oldest shipments, up to REQUEST_BYTES, or none where nothing waits: then the delivery only says that the
-   agent lives, every HEARTBEAT_S.
+   agent lives, every HEARTBEAT_S.  After a failure requests are smaller, so that a slow way gets one through.
 2. Send them in one request, with how the agent stands.
 3. The hub answers up to which number it has committed everything: those are deleted here.  Any other answer deletes
    nothing: the same shipments are sent again, after Retry-After or a back-off.
 4. From the two clocks at sending and answering comes by how much the hub's is ahead; the exchange with the shortest
-   way there and back tells it best.
+   way there and back tells it best.  One that contradicts the others says that a clock was set: they are forgotten.
 
 A shipment that was sent and not answered is sent again; the hub ignores numbers that it has committed.  No answer makes
-an agent give a shipment up: the one thing that takes samples away is want of room, and that is counted.
+an agent give a shipment up: the one thing that takes samples away is want of room, and that is counted.  Only what the
+disk has damaged, so that no hub can read it, is given up, and counted too.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import zlib
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -29,8 +32,9 @@ import structlog
 
 from verlwatch import __version__
 from verlwatch.fields import SecretError, read_secret
+from verlwatch.shell._shipments import Oldest, Row, Waiting
 from verlwatch.shell.clock import Clock
-from verlwatch.shell.fleet.wire import SourceReport, pack_delivery
+from verlwatch.shell.fleet.wire import SourceReport, pack, pack_delivery
 from verlwatch.shell.notifiers import TransientError
 from verlwatch.shell.notifiers._http import network_errors, retry_after
 from verlwatch.shell.store import Store, StoreUnavailable
@@ -44,10 +48,16 @@ if TYPE_CHECKING:
 HEARTBEAT_S = 10.0
 REQUEST_BYTES = 1 << 20
 LEAST_REQUEST_BYTES = 1 << 12
+SOURCES_BYTES = 256 << 10
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 1.0, 30.0
+LEAST_WAIT_S, LONGEST_WAIT_S = 0.5, 300.0
+"""Bounds of what a hub may ask for by Retry-After."""
 STUCK_S = 60.0
 _EXCHANGES = 8
+_UNEVEN_S = 0.1
+"""By so much clocks may drift apart from exchange to exchange."""
 _DOUBLINGS = 10
+_ERROR_LENGTH = 300
 
 _log = structlog.get_logger(__name__)
 
@@ -65,8 +75,9 @@ class Way:
 class Refused(Exception):  # noqa: N818 - an answer, and no fault of the way
     """The hub has answered anything but yes; ``wait_s`` is how long it wants to be left alone, if it said so."""
 
-    def __init__(self, text: str, wait_s: float | None = None) -> None:
+    def __init__(self, text: str, status: int = 0, wait_s: float | None = None) -> None:
         super().__init__(text)
+        self.status = status
         self.wait_s = wait_s
 
 
@@ -87,7 +98,8 @@ class Link:
         self._clock = clock
         self._sources = sources
         self._wake = asyncio.Event()
-        self._stop_at: float | None = None
+        self._stopping = asyncio.Event()
+        self._stop_at = math.inf
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
         self._request_bytes = REQUEST_BYTES
@@ -95,7 +107,7 @@ class Link:
         self._failing_since: float | None = None
         self._error: str | None = None
         self._exchanges: deque[tuple[float, float]] = deque(maxlen=_EXCHANGES)
-        self._waiting, self._oldest_at = 0, 0.0
+        self._waiting = Waiting()
         self._delivered = 0
 
     # ------------------------------------------------------------------------------------------------ as Deliver
@@ -110,6 +122,7 @@ class Link:
     async def drain(self, grace_s: float) -> None:
         """Sends what waits within ``grace_s`` seconds and ends the loop; what is left stays in the store."""
         stop_at = self._stop_at = self._clock.now() + grace_s
+        self._stopping.set()
         self._wake.set()
         while self._task is not None and not self._ended.is_set() and 0 < stop_at - self._clock.now() <= grace_s:
             await self._clock.wait(self._ended, stop_at)
@@ -127,9 +140,9 @@ class Link:
             ReceiverStatus(
                 name="hub",
                 type="hub",
-                pending=self._waiting,
+                pending=self._waiting.shipments,
                 delivered=self._delivered,
-                oldest_pending_at=self._oldest_at if self._waiting else None,
+                oldest_pending_at=self._waiting.since if self._waiting.shipments else None,
                 last_error=self._error,
             ),
         )
@@ -139,9 +152,8 @@ class Link:
         since, now = self._failing_since, self._clock.now()
         if since is None or now - since < STUCK_S:
             return ()
-        return (
-            f"receiver hub has taken nothing for {now - since:.0f} s, {self._waiting} shipments wait: {self._error}",
-        )
+        waiting = self._waiting.shipments
+        return (f"receiver hub has taken nothing for {now - since:.0f} s, {waiting} shipments wait: {self._error}",)
 
     @property
     def offset_s(self) -> float | None:
@@ -154,64 +166,99 @@ class Link:
         try:
             while True:
                 self._wake.clear()
+                was_stopping = self._stopping.is_set()
                 wait_s = await self._turn()
-                stopping = self._stop_at is not None
-                if stopping and (not self._waiting or self._clock.now() >= (self._stop_at or 0.0)):
+                if was_stopping and (
+                    self._failures or not self._waiting.shipments or self._clock.now() >= self._stop_at
+                ):
                     return
                 if wait_s:
                     # after a failure nothing new makes the next try come earlier
-                    event = asyncio.Event() if self._failures and not stopping else self._wake
+                    event = self._stopping if self._failures else self._wake
                     await self._clock.wait(event, self._clock.now() + wait_s)
         finally:
             self._ended.set()
 
     async def _turn(self) -> float:
         """One delivery; how long to wait for the next, 0 while more waits."""
+        oldest = None
         try:
-            epoch, oldest, rows = await self._store.shipments(self._request_bytes, self._clock.now())
-            self._waiting, self._oldest_at = await self._store.shipped(oldest - 1)
-            taken = await self._deliver(epoch, oldest, rows)
-            self._waiting, self._oldest_at = await self._store.shipped(taken)
+            oldest = await self._store.shipments.oldest(self._request_bytes, self._clock.now())
+            self._waiting = oldest.waiting
+            await self._take_off(oldest, await self._deliver(oldest))
         except StoreUnavailable as error:
             return self._failed(f"the outbox cannot be read: {error}", None)
         except (TransientError, SecretError) as error:
+            self._halve(oldest)
             return self._failed(str(error), getattr(error, "retry_after", None))
         except Refused as error:
+            if error.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+                self._halve(oldest)
+            elif error.status == HTTPStatus.BAD_REQUEST and oldest is not None:
+                await self._give_up_unreadable(oldest.rows)
             return self._failed(str(error), error.wait_s)
         if self._error is not None:
-            _log.info("the hub takes shipments again", waiting=self._waiting)
+            _log.info("the hub takes shipments again", waiting=self._waiting.shipments)
         self._failures, self._failing_since, self._error = 0, None, None
-        self._delivered += len(rows)
         self._request_bytes = min(REQUEST_BYTES, 2 * self._request_bytes)
-        return 0.0 if self._waiting else HEARTBEAT_S
+        return 0.0 if self._waiting.shipments else HEARTBEAT_S
 
-    def _failed(self, error: str, wait_s: float | None) -> float:
+    async def _take_off(self, oldest: Oldest, taken: int) -> None:
+        """Deletes what the hub has; raises Refused where its yes leads nowhere."""
+        if oldest.rows and taken < oldest.number:
+            raise Refused("the hub says yes and takes nothing")
+        waiting = await self._store.shipments.shipped(taken, self._clock.now())
+        if waiting is None:
+            raise Refused(
+                "the hub has taken shipments that this outbox never held: its state was restored from a copy, or "
+                "another agent uses the name; what is in it is sent as a new outbox's"
+            )
+        self._waiting = waiting
+        self._delivered += sum(number <= taken for number, *_ in oldest.rows)
+
+    def _halve(self, oldest: Oldest | None) -> None:
+        """Makes the next request half as large as the one that failed."""
+        sent = sum(len(extracts) for *_, extracts in oldest.rows) if oldest else 0
+        if sent:
+            self._request_bytes = max(LEAST_REQUEST_BYTES, min(self._request_bytes, sent) // 2)
+
+    async def _give_up_unreadable(self, rows: list[Row]) -> None:
+        try:
+            count = await self._store.shipments.give_up_unreadable(rows)
+        except StoreUnavailable:
+            return
+        if count:
+            _log.error("shipments in the database are damaged and were given up", shipments=count)
+
+    def _failed(self, error: str, asked_s: float | None) -> float:
         now = self._clock.now()
         if error != self._error:
-            _log.warning("the hub takes nothing", error=error, waiting=self._waiting)
+            _log.warning("the hub takes nothing", error=error, waiting=self._waiting.shipments)
         self._failing_since = now if self._failing_since is None else min(now, self._failing_since)
         self._error = error
         backoff = min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(self._failures, _DOUBLINGS))
         self._failures += 1
         # not all agents of a hub that comes back at the same moment
-        return (backoff if wait_s is None else wait_s) * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
+        if asked_s is not None:
+            return min(LONGEST_WAIT_S, max(LEAST_WAIT_S, asked_s)) * random.uniform(1.0, 1.25)  # noqa: S311 - no secret
+        return backoff * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
 
-    async def _deliver(self, epoch: int, oldest: int, rows: list[tuple[int, int, bytes]]) -> int:
+    async def _deliver(self, oldest: Oldest) -> int:
         """Sends shipments; up to which number the hub has them."""
         sent_at = self._clock.now()
         head = {
             "agent": self._way.agent,
             "software": __version__,
-            "epoch": epoch,
-            "oldest": oldest,
-            "waiting": self._waiting,
+            "epoch": oldest.epoch,
+            "oldest": oldest.number,
+            "waiting": oldest.waiting.shipments,
             "sent_at": sent_at,
             "offset_s": self.offset_s,
-            "sources": self._sources(),
+            "sources": _in_short(self._sources()),
         }
-        body = zlib.compress(pack_delivery(head, rows), 1)
+        body = zlib.compress(pack_delivery(head, oldest.rows), 1)
         headers = {
-            "Authorization": f"Bearer {read_secret(self._way.token_file).reveal().split()[0]}",
+            "Authorization": f"Bearer {_token(self._way.token_file)}",
             "Content-Type": "application/json",
             "Content-Encoding": "deflate",
         }
@@ -221,24 +268,49 @@ class Link:
             ) as response:
                 answer = _object(await response.read())
         answered_at = self._clock.now()
-        match response.status:
-            case 200 if isinstance(taken := answer.get("taken"), int):
+        taken, said = answer.get("taken"), answer.get("error")
+        if type(taken) is int:  # True is one, too
+            if response.status == HTTPStatus.OK:
                 self._compare_clocks(sent_at, answered_at, answer.get("now"))
                 return taken
-            case 409 if isinstance(taken := answer.get("taken"), int) and taken >= oldest:
+            if response.status == HTTPStatus.CONFLICT and taken >= oldest.number:
                 return taken  # it has more than we knew of
-            case 413 if self._request_bytes > LEAST_REQUEST_BYTES:
-                self._request_bytes = max(LEAST_REQUEST_BYTES, self._request_bytes // 2)
-                raise Refused("the hub takes only smaller requests", 0.1)
-        said = answer.get("error")
+        why = f": {said}" if isinstance(said, str) else ", with nothing that a hub says"
         raise Refused(
-            f"the hub answered {response.status}{f': {said}' if isinstance(said, str) else ''}"[:300],
+            f"the hub answered {response.status}{why}"[:_ERROR_LENGTH],
+            response.status,
             retry_after(response.headers, answered_at),
         )
 
     def _compare_clocks(self, sent_at: float, answered_at: float, theirs: Any) -> None:
-        if isinstance(theirs, float) and answered_at >= sent_at:
-            self._exchanges.append((answered_at - sent_at, theirs - (sent_at + answered_at) / 2.0))
+        """Notes an exchange: its length, and by how much the hub's clock is ahead, right within half that length."""
+        if not isinstance(theirs, float) or not math.isfinite(theirs) or answered_at < sent_at:
+            return
+        length, ahead = answered_at - sent_at, theirs - (sent_at + answered_at) / 2.0
+        if any(abs(ahead - before) > (length + other) / 2.0 + _UNEVEN_S for other, before in self._exchanges):
+            self._exchanges.clear()
+        self._exchanges.append((length, ahead))
+
+
+def _token(file: str) -> str:
+    """The first token of a file; raises SecretError."""
+    token = read_secret(file).reveal().split()[0]  # there is one: the secret is not blank
+    if not (token.isascii() and token.isprintable()):
+        raise SecretError(f"{file}: holds a token with characters that no header can carry; use letters and digits")
+    return token
+
+
+def _in_short(sources: list[SourceReport]) -> list[SourceReport]:
+    """As many of the reports as a delivery has room for."""
+    left, short = SOURCES_BYTES, list[SourceReport]()
+    for source in sources:
+        error = source["error"]
+        one = SourceReport({**source, "error": error and error[:_ERROR_LENGTH]})
+        left -= len(pack(one))
+        if left < 0:
+            break
+        short.append(one)
+    return short
 
 
 def _object(body: bytes) -> dict[str, Any]:

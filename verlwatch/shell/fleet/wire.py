@@ -1,38 +1,55 @@
 """What an agent sends to a hub, and how the hub reads it: JSON, every field checked before anything is believed.
 
-A *shipment* is what one commit of an agent read: extracts, under a number that grows by one.  A *delivery* is one
-request: some shipments in order, and how the agent stands.  The shipments' JSON is written once, when they are
-committed, and put into deliveries as it is.  Fields that this version does not know are ignored, so that versions that
-differ a little understand each other; another ``version`` is refused.
+A *shipment* is what a commit of an agent read, or a part of that: extracts, under a number that grows by one.  A
+*delivery* is one request: some shipments in order, and how the agent stands.  The shipments' JSON is written once, when
+they are committed, and put into deliveries as it is.  Fields that this version does not know are ignored, so that
+versions that differ a little understand each other; another ``version`` is refused.
+
+What a hub would refuse must never be shipped: it would be sent again for ever, and all that comes after it would wait.
+So whoever writes cuts what is too long here, and leaves out, and counts, a record that is too large as a whole.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import (
     Annotated,
     Any,
     Literal,
+    NamedTuple,
     NotRequired,  # Python 3.12's own is what pydantic can read
 )
 
 import orjson
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationError
+from pydantic_core import from_json
 from typing_extensions import TypedDict
 
 from verlwatch.core.types import Event, Extract, Origin, Record, Samples, Writer
+from verlwatch.shell.printable import encodable
 
 VERSION = 1
 LARGEST = 2**63 - 1
 MOST_VALUES = 20_000
+MOST_ATTRIBUTES = 100
 MOST_SOURCES = 2000
-_LONGEST_SOURCE = 4096
+MOST_SHIPMENTS = 1000
+"""In one delivery."""
+MOST_RECORDS = 64
+"""In one shipment: what is judged without a pause."""
+SHIPMENT_BYTES = 256 << 10
+"""A shipment is closed before it would be larger, unless a single record is."""
+RECORD_BYTES = 1 << 20
+"""A record that would be larger is left out."""
+_LONGEST_WORD, _LONGEST_NAME, _LONGEST_TEXT = 200, 100, 4096
 
 Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
 Number = Annotated[float, Field(strict=True)]
-Word = Annotated[str, Field(max_length=200)]
-Text = Annotated[str, Field(max_length=_LONGEST_SOURCE)]
+Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Word = Annotated[str, Field(max_length=_LONGEST_WORD)]
+Text = Annotated[str, Field(max_length=_LONGEST_TEXT)]
 Fact = Text | Annotated[int, Field(ge=-LARGEST, le=LARGEST)] | Number
 
 
@@ -42,11 +59,14 @@ def _on_one_line(text: str) -> str:
     return text
 
 
-Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_on_one_line)]
+Name = Annotated[str, Field(min_length=1, max_length=_LONGEST_NAME), AfterValidator(_on_one_line)]
 
 
 class DeliveryError(Exception):
     """A delivery that is not one; the text says where and why, without the content."""
+
+
+# The first error in a list is enough: a hostile body of some MiB has millions, and each takes a kilobyte to tell.
 
 
 class _Record(TypedDict):
@@ -60,26 +80,29 @@ class _Record(TypedDict):
     values: NotRequired[Annotated[dict[Word, Number], Field(max_length=MOST_VALUES)]]
     decimals: NotRequired[Count | None]
     name: NotRequired[Word]
-    attributes: NotRequired[Annotated[dict[Word, Fact], Field(max_length=100)]]
+    attributes: NotRequired[Annotated[dict[Word, Fact], Field(max_length=MOST_ATTRIBUTES)]]
     severity: NotRequired[Literal["info", "warning", "critical"]]
     excerpt: NotRequired[Text]
-    scope: NotRequired[Annotated[list[tuple[Word, Word]], Field(max_length=20)]]
-    at: NotRequired[Number]
+    scope: NotRequired[Annotated[list[tuple[Word, Word]], Field(max_length=20), FailFast()]]
+    at: NotRequired[Finite]
 
 
 class _Extract(TypedDict):
-    source: Annotated[str, Field(min_length=1, max_length=_LONGEST_SOURCE)]
+    source: Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
     run: Name
     history: bool
-    records: list[_Record]
+    records: Annotated[list[_Record], Field(max_length=MOST_RECORDS), FailFast()]
+
+
+_Extracts = Annotated[list[_Extract], Field(max_length=MOST_RECORDS), FailFast()]
 
 
 class Shipment(TypedDict):
-    """What one commit read; ``thinned`` samples were left out of it for want of room."""
+    """What one commit read, or part of it; ``thinned`` samples were left out of it for want of room."""
 
     number: Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
     thinned: Count
-    extracts: list[_Extract]
+    extracts: _Extracts
 
 
 class SourceReport(TypedDict):
@@ -91,7 +114,7 @@ class SourceReport(TypedDict):
     readable: bool
     error: Text | None
     lag_bytes: Count
-    lag_s: Number | None
+    lag_s: Finite | None
 
 
 class Delivery(TypedDict):
@@ -108,41 +131,72 @@ class Delivery(TypedDict):
     epoch: Count
     oldest: Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
     waiting: Count
-    sent_at: Number
-    offset_s: Number | None
-    sources: Annotated[list[SourceReport], Field(max_length=MOST_SOURCES)]
-    shipments: list[Shipment]
+    sent_at: Finite
+    offset_s: Finite | None
+    sources: Annotated[list[SourceReport], Field(max_length=MOST_SOURCES), FailFast()]
+    shipments: Annotated[list[Shipment], Field(max_length=MOST_SHIPMENTS), FailFast()]
 
 
 _DELIVERY: TypeAdapter[Delivery] = TypeAdapter(Delivery)
+_EXTRACTS: TypeAdapter[list[_Extract]] = TypeAdapter(_Extracts)
 
 
 def pack(data: Any) -> bytes:
-    """JSON; a number that is not finite is written as NaN or Infinity."""
-    packed = orjson.dumps(data)
+    """JSON; a number that is not finite is written as NaN or Infinity, what JSON cannot hold as something near it."""
+    try:
+        packed = orjson.dumps(data)
+    except TypeError:  # a file name that is no UTF-8, a whole number of more than 64 bits
+        data = _within_json(data)
+        packed = orjson.dumps(data)
     return packed if b"null" not in packed else json.dumps(data, separators=(",", ":")).encode()
 
 
-def pack_extracts(extracts: Iterable[Extract]) -> bytes:
-    """The ``extracts`` of a shipment."""
-    return pack([
-        {
-            "source": extract.source,
-            "run": extract.run,
-            "history": extract.history,
-            "records": [_packed(record) for record in extract.records],
-        }
-        for extract in extracts
-    ])  # fmt: skip
+class Packed(NamedTuple):
+    """A shipment to be: how many samples are in it and how many were left out, and the JSON of its extracts."""
+
+    samples: int
+    thinned: int
+    extracts: bytes
+
+
+def pack_extracts(extracts: Iterable[Extract]) -> Iterator[Packed]:
+    """Shipments that hold all of ``extracts`` in their order, each small enough for a hub."""
+    parts: list[bytes] = []
+    count = size = samples = left_out = 0
+    for extract in extracts:
+        head = pack({"source": _source(extract.source), "run": _name(extract.run), "history": extract.history})[:-1]
+        records: list[bytes] = []
+        for record in extract.records:
+            packed = pack(_packed(record))
+            if len(packed) > RECORD_BYTES:
+                left_out += 1
+                continue
+            if count and (count == MOST_RECORDS or size + len(packed) > SHIPMENT_BYTES):
+                yield Packed(samples, left_out, _joined([*parts, *_extract(head, records)]))
+                parts, records = [], []
+                count = size = samples = left_out = 0
+            records.append(packed)
+            count, size, samples = count + 1, size + len(packed), samples + isinstance(record, Samples)
+        parts += _extract(head, records)
+    if count or left_out:
+        yield Packed(samples, left_out, _joined(parts))
 
 
 def thinned(extracts: bytes) -> bytes:
-    """Packed extracts without their samples."""
+    """Packed extracts without their samples.  Raises ValueError, TypeError or KeyError where they are none."""
     kept = [
         {**extract, "records": [record for record in extract["records"] if "values" not in record]}
-        for extract in json.loads(extracts)
+        for extract in from_json(extracts)
     ]
     return pack([extract for extract in kept if extract["records"]])
+
+
+def is_whole(extracts: bytes) -> bool:
+    """Whether a hub can read these packed extracts."""
+    try:
+        return _count(_EXTRACTS.validate_json(extracts)) <= MOST_RECORDS
+    except ValidationError:
+        return False
 
 
 def pack_delivery(head: Mapping[str, Any], shipments: Iterable[tuple[int, int, bytes]]) -> bytes:
@@ -161,11 +215,19 @@ def unpack(body: bytes) -> Delivery:
         DeliveryError: it is none, or of another version.
     """
     try:
-        return _DELIVERY.validate_json(body)
+        delivery = _DELIVERY.validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"][:8])[:200]
         raise DeliveryError(f"{where or 'body'}: {first['msg']}"[:300]) from None
+    shipments = delivery["shipments"]
+    numbers = [shipment["number"] for shipment in shipments]
+    if numbers and (numbers[0] < delivery["oldest"] or numbers != list(range(numbers[0], numbers[0] + len(numbers)))):
+        raise DeliveryError("shipments: their numbers must follow one another, none before the oldest")
+    for place, shipment in enumerate(shipments):
+        if _count(shipment["extracts"]) > MOST_RECORDS:
+            raise DeliveryError(f"shipments.{place}: may hold {MOST_RECORDS} records")
+    return delivery
 
 
 def extracts_of(shipment: Shipment, agent: str) -> list[Extract]:
@@ -182,21 +244,65 @@ def extracts_of(shipment: Shipment, agent: str) -> list[Extract]:
 
 
 def _packed(record: Record) -> dict[str, Any]:
-    _, generation, end, writer, kind = record.origin
-    packed: dict[str, Any] = {"kind": kind, "generation": generation, "end": end, "writer": list(writer)}
+    _, generation, end, (name, pid, ip), kind = record.origin
+    writer = (name[:_LONGEST_WORD], pid, ip[:_LONGEST_WORD])
+    packed: dict[str, Any] = {"kind": kind, "generation": generation, "end": end, "writer": writer}
     if record.scope:
         packed["scope"] = record.scope
-    if record.at is not None:
+    if record.at is not None and math.isfinite(record.at):
         packed["at"] = record.at
     if isinstance(record, Samples):
-        packed |= {"step": record.step, "values": record.values}
+        packed |= {"step": record.step, "values": _within(record.values, MOST_VALUES)}
         return packed if record.decimals is None else packed | {"decimals": record.decimals}
     return packed | {
         "name": record.name,
-        "attributes": record.attributes,
+        "attributes": {
+            key: fact[:_LONGEST_TEXT] if isinstance(fact, str) else fact
+            for key, fact in _within(record.attributes, MOST_ATTRIBUTES).items()
+        },
         "severity": record.severity,
-        "excerpt": record.excerpt,
+        "excerpt": record.excerpt[:_LONGEST_TEXT],
     }
+
+
+def _within(named: Mapping[str, Any], most: int) -> Mapping[str, Any]:
+    """Without what has too long a name, or is one too many."""
+    if len(named) <= most and max(map(len, named), default=0) <= _LONGEST_WORD:
+        return named
+    return dict([item for item in named.items() if len(item[0]) <= _LONGEST_WORD][:most])
+
+
+def _source(path: str) -> str:
+    return encodable(path)[-_LONGEST_TEXT:]
+
+
+def _name(run: str) -> str:
+    if run.isprintable() and 0 < len(run) <= _LONGEST_NAME:
+        return run
+    plain = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in run)
+    return plain[:_LONGEST_NAME] or "run"
+
+
+def _within_json(data: Any) -> Any:
+    if isinstance(data, str):
+        return encodable(data)
+    if isinstance(data, int) and not isinstance(data, bool):
+        return max(-LARGEST, min(LARGEST, data))
+    if isinstance(data, Mapping):
+        return {encodable(key): _within_json(value) for key, value in data.items()}
+    return [_within_json(each) for each in data] if isinstance(data, list | tuple) else data
+
+
+def _extract(head: bytes, records: Sequence[bytes]) -> list[bytes]:
+    return [head + b',"records":[' + b",".join(records) + b"]}"] if records else []
+
+
+def _joined(extracts: Sequence[bytes]) -> bytes:
+    return b"[" + b",".join(extracts) + b"]"
+
+
+def _count(extracts: Iterable[_Extract]) -> int:
+    return sum(len(extract["records"]) for extract in extracts)
 
 
 def _record(source: str, packed: _Record) -> Record:
