@@ -24,6 +24,11 @@ def test_a_hub_names_its_agents_and_the_silent_ones_first() -> None:
     )
 
 
+def test_a_clock_that_agrees_is_no_less_than_zero() -> None:
+    agent = AgentStatus(name="n", version="1", seen_at=NOW, skew_s=-0.001)
+    assert "clock +0.0 s" in render(replace(hub_status(), agents=(agent,)))
+
+
 def test_whoever_has_no_agents_prints_none() -> None:
     assert render(status()).startswith("verlwatch 0.1.0, standalone: NOT READY\n")
     assert "agents" not in render(status())

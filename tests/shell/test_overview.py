@@ -13,7 +13,7 @@ from verlwatch.core.engine import Engine
 from verlwatch.core.types import Chunk, Settings
 from verlwatch.shell._source_view import SourceView
 from verlwatch.shell.overview import Overview
-from verlwatch.status import ConfigStatus
+from verlwatch.status import AgentStatus, ConfigStatus
 
 START = 1_000_000.0
 STEP_S = 60.0
@@ -153,3 +153,13 @@ def test_step_lines_that_no_training_writes_are_told() -> None:
     world.feed([b"\n"], end)
     (notice,) = world.overview.status().notices
     assert notice.startswith("run r: 1 step lines left out")
+
+
+def test_a_hub_without_files_of_its_own_is_ready_and_says_its_role_and_agents() -> None:
+    world = World(Engine())
+    assert world.overview.status().not_ready == ("sources: no file matches the configured logs yet",)
+    world.overview.role, world.overview.strangers = "hub", lambda: 3
+    world.overview.agents = lambda: (AgentStatus(name="n1"),)
+    status = world.overview.status()
+    assert (status.not_ready, status.role, status.strangers) == ((), "hub", 3)
+    assert [agent.name for agent in status.agents] == ["n1"]

@@ -243,7 +243,7 @@ def _of_itself(agent: AgentStatus) -> str:
     """What an agent says of itself; nothing before it is heard."""
     if agent.seen_at is None:
         return ""
-    skew = f", clock {agent.skew_s:+.1f} s" if agent.skew_s is not None else ""
+    skew = f", clock {round(agent.skew_s, 1) + 0.0:+.1f} s" if agent.skew_s is not None else ""
     return f", version {agent.version}{skew}, lag {agent.lag_s:.0f} s, {agent.waiting} waiting, {agent.sources} sources"
 
 

@@ -191,7 +191,7 @@ class Overview:
 
     def _not_ready(self, views: Sequence[SourceView]) -> list[str]:
         reasons = [f"source {view.source}: {view.error or view.state}" for view in views if not view.readable]
-        if not views:
+        if not views and self.role != "hub":  # a hub may have no files of its own
             reasons.append("sources: no file matches the configured logs yet")
         if self._store_error is not None:
             reasons.append(f"store: {self._store_error}")

@@ -242,6 +242,12 @@ def _report(delivery: Delivery) -> AgentReport:
     )
 
 
+def _waiting(agent: _Agent, delivery: Delivery) -> int:
+    """How many shipments are left in the outbox: what came with the delivery leaves it once it is committed."""
+    taken = agent.taken if agent.epoch == delivery["epoch"] else 0
+    return max(0, min(delivery["waiting"], delivery["oldest"] + delivery["waiting"] - 1 - taken))
+
+
 def _status(agent: _Agent) -> AgentStatus:
     delivery = agent.delivery
     sources = delivery["sources"] if delivery else []
@@ -251,7 +257,7 @@ def _status(agent: _Agent) -> AgentStatus:
         seen_at=agent.seen_at,
         skew_s=agent.skew_s,
         taken=agent.taken,
-        waiting=delivery["waiting"] if delivery else 0,
+        waiting=_waiting(agent, delivery) if delivery else 0,
         sources=len(sources),
         unreadable=_report(delivery).unreadable if delivery else (),
         lag_s=max((source["lag_s"] or 0.0 for source in sources), default=0.0),
