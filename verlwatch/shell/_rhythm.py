@@ -21,7 +21,7 @@ from collections.abc import Iterable
 
 from verlwatch.shell._source import Source
 
-FAST_FILES = 64
+FAST_FILES = 128
 RECENT_S = 900.0
 LIVE_S = 6 * 3600.0  # a step may take two hours
 IDLE_S = 1.0
