@@ -123,7 +123,7 @@ def test_a_kind_never_raises_on_mutated_lines(kind: Kind) -> None:
             assert said is None or isinstance(said, (Numbers, Fact))
             read += said is not None
             if isinstance(said, Numbers):
-                assert all(isinstance(value, float) for value in said.values.values())
+                assert {float, int}.issuperset(map(type, said.values.values()))
                 assert said.is_rest is None or said.is_rest(mutated(rnd, rnd.choice(texts))) in {True, False}
     assert read > 5, "the mutations should leave some lines readable"
 

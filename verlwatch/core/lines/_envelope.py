@@ -20,7 +20,7 @@ from verlwatch.core.types import NOBODY, Writer
 WANDB_LIMIT = 4096
 """wandb's output.log cuts lines at this many characters: a line of exactly that length has lost its end."""
 
-_CODE = re.compile(r"\[[0-9;?]*[@-~]")  # behind an ESC
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[@-~]")
 _ANSI_IN_CARETS = re.compile(r"\^\[\[[0-9;?]*[@-~]")  # as less and vim show ESC, and as people paste it
 _SHIPPED_AT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,20}(?:Z|[+-][0-9]{2}:?[0-9]{2}) ")
 _PREFIX = re.compile(r"\((\w+) pid=([0-9]{1,10})(?:, ip=([^)\s]{1,64}))?\) ?")
@@ -52,9 +52,11 @@ def messages(text: str, *, cut: bool | None = None) -> list[Line]:
 
 
 def _without_codes(text: str) -> str:
-    """Takes out ANSI escape sequences; looking for the few ESCs costs a fraction of trying a pattern everywhere."""
-    first, *pieces = text.split("\x1b")
-    return first + "".join(piece[code.end() :] if (code := _CODE.match(piece)) else f"\x1b{piece}" for piece in pieces)
+    """Takes out ANSI escape sequences; they stand at the beginning, and trying the pattern on the rest costs more."""
+    last = text.rfind("\x1b")
+    code = _ANSI.match(text, last)
+    end = code.end() if code else last + 1
+    return _ANSI.sub("", text[:end]) + text[end:]
 
 
 def _segments(part: str, writer: Writer, cut: bool | None) -> list[Line]:

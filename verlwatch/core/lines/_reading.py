@@ -56,6 +56,11 @@ class _Fitting:
         self._raw = raw
         self._left = iter(kinds)
 
+    def __bool__(self) -> bool:
+        for _ in self:
+            return True
+        return False
+
     def __iter__(self) -> Iterator[Kind]:
         yield from self._found
         for kind in self._left:
@@ -106,7 +111,7 @@ class Reading:
             self._counts.undecodable += 1
             text = raw.decode(errors="replace")
         kinds = _Fitting(self._kinds, raw)
-        if not self._open and not any(True for _ in kinds):
+        if not self._open and not kinds:
             return records
         said = messages(text, cut=cut)
         if len(said) > MESSAGES:

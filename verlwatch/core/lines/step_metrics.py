@@ -30,6 +30,7 @@ _HEAD_CUT_SHORT = re.compile(r"step:([0-9]{1,18})(?: -?| - [^\s:]*:?)$")
 _ITEM_CUT_SHORT = re.compile(r"[^\s:]*(?::\S*)?")
 
 _NO_NUMBERS = ("nan", "inf")
+_NUMBERS = frozenset({float, int})
 _DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _WRAPPERS = (b"np.float64(", b"np.int64(", b"np.int32(", b"np.float32(")  # the usual ones first
 _TRAINING = ("actor/", "critic/", "response_length/", "global_seqlen/", "timing_s/")
@@ -129,11 +130,8 @@ def _values(items: str) -> dict[str, float]:
         # One pass in C over the whole line; whatever JSON does not take (nan, a colon in a key) goes the slow way.
         # A replacement of the same length costs half.
         values: dict[str, float] = orjson.loads(b'{"' + plain.replace(b":", b'":').replace(b" - ", b', "') + b"}")
-        types = set(map(type, values.values()))
-        if types == {float}:
+        if _NUMBERS.issuperset(map(type, values.values())):
             return values
-        if types <= {float, int}:
-            return {key: float(value) for key, value in values.items()}
     except orjson.JSONDecodeError:
         pass
     return _values_one_by_one(items)
