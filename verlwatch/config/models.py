@@ -90,7 +90,9 @@ def parse_run_name(text: str) -> str:
     if not text.strip() or not text.isprintable() or len(text) > NAME_LIMIT:
         raise ValueError("must be 1 to 100 printable characters; give the run a short name")
     if (part := unknown_part(text)) is not None:
-        raise ValueError(f"{{{part}}} stands for nothing; write {{folder}} or {{file}}, or leave the braces out")
+        raise ValueError(
+            f"{{{part}}} stands for nothing; write {{folder}}, {{file}} or {{session}}, or leave the braces out"
+        )
     return text
 
 
@@ -132,7 +134,7 @@ class Run(Model):
         default="",
         description="Unique name, shown in every message. Default: the first log's name without its ending. "
         "`{folder}` and `{file}` in it stand for the folder that a log lies in and for the log's name without its "
-        "ending: each different name is a run of its own.",
+        "ending, `{session}` for its Ray session: each different name is a run of its own.",
     )
     logs: tuple[FilePath, ...] = Field(
         min_length=1,
