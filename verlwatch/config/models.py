@@ -40,7 +40,7 @@ from verlwatch.fields import (
     within,
 )
 from verlwatch.shell.notifiers import NOTIFIERS
-from verlwatch.shell.run_names import NAME_LIMIT, unknown_part
+from verlwatch.shell.run_names import NAME_LIMIT, PARTS, unknown_part
 
 if TYPE_CHECKING:
     Receiver = ReceiverConfig

@@ -72,7 +72,7 @@ def test_the_limit_leaves_out_the_oldest_experiments(logs: Path) -> None:
         ("plain", "/a/b/c.jsonl", "plain"),
         ("{folder}", "/a/b/c.jsonl", "b"),
         ("{file}", "/c.tar.log", "c.tar"),
-        ("{session}", "/tmp/ray/session_2026-01-02_3_4/logs/worker-a-01000000-7.out", "session_2026-01-02_3_4"),
+        ("{session}", "/ray/session_2026-01-02_3_4/logs/worker-a-01000000-7.out", "session_2026-01-02_3_4"),
         ("{session}", "/a/b/c.log", "b"),
         ("${folder} {", "/a/b/c.jsonl", "${folder} {"),
         ("{file}", "/a/red\x1b[31m\u202e.log", "red\\x1b[31m\\u202e"),
