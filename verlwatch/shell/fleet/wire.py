@@ -23,7 +23,7 @@ from typing import (
 )
 
 import orjson
-from pydantic import AfterValidator, FailFast, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, FailFast, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 from typing_extensions import TypedDict
 
@@ -32,10 +32,10 @@ from verlwatch.shell.printable import encodable
 
 VERSION = 1
 LARGEST = 2**63 - 1
-MOST_VALUES = 20_000
+MOST_VALUES = 10_000
 MOST_ATTRIBUTES = 100
 MOST_SOURCES = 2000
-MOST_SHIPMENTS = 1000
+MOST_SHIPMENTS = 200
 """In one delivery."""
 MOST_RECORDS = 64
 """In one shipment: what is judged without a pause."""
@@ -46,11 +46,12 @@ RECORD_BYTES = 1 << 20
 _LONGEST_WORD, _LONGEST_NAME, _LONGEST_TEXT = 200, 100, 4096
 
 Count = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
-Number = Annotated[float, Field(strict=True)]
+Whole = Annotated[int, Field(strict=True, ge=-LARGEST, le=LARGEST)]
+Number = Whole | Annotated[float, Field(strict=True)]
 Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Word = Annotated[str, Field(max_length=_LONGEST_WORD)]
 Text = Annotated[str, Field(max_length=_LONGEST_TEXT)]
-Fact = Text | Annotated[int, Field(ge=-LARGEST, le=LARGEST)] | Number
+Fact = Text | Number
 
 
 def _on_one_line(text: str) -> str:
@@ -66,7 +67,17 @@ class DeliveryError(Exception):
     """A delivery that is not one; the text says where and why, without the content."""
 
 
-# The first error in a list is enough: a hostile body of some MiB has millions, and each takes a kilobyte to tell.
+# The first error in a list is enough, and what has too many keys is not looked at: a hostile body has a million errors,
+# and to tell each of them takes a kilobyte and some microseconds.
+
+
+def _of_at_most(most: int) -> BeforeValidator:
+    def check(named: Any) -> Any:
+        if isinstance(named, dict) and len(named) > most:
+            raise ValueError(f"must have {most} items at most")
+        return named
+
+    return BeforeValidator(check)
 
 
 class _Record(TypedDict):
@@ -77,10 +88,10 @@ class _Record(TypedDict):
     end: Count
     writer: tuple[Word, Count, Word]
     step: NotRequired[Count]
-    values: NotRequired[Annotated[dict[Word, Number], Field(max_length=MOST_VALUES)]]
+    values: NotRequired[Annotated[dict[Word, Number], _of_at_most(MOST_VALUES)]]
     decimals: NotRequired[Count | None]
     name: NotRequired[Word]
-    attributes: NotRequired[Annotated[dict[Word, Fact], Field(max_length=MOST_ATTRIBUTES)]]
+    attributes: NotRequired[Annotated[dict[Word, Fact], _of_at_most(MOST_ATTRIBUTES)]]
     severity: NotRequired[Literal["info", "warning", "critical"]]
     excerpt: NotRequired[Text]
     scope: NotRequired[Annotated[list[tuple[Word, Word]], Field(max_length=20), FailFast()]]
