@@ -90,9 +90,8 @@ def parse_run_name(text: str) -> str:
     if not text.strip() or not text.isprintable() or len(text) > NAME_LIMIT:
         raise ValueError("must be 1 to 100 printable characters; give the run a short name")
     if (part := unknown_part(text)) is not None:
-        raise ValueError(
-            f"{{{part}}} stands for nothing; write {{folder}}, {{file}} or {{session}}, or leave the braces out"
-        )
+        known = ", ".join(f"{{{name}}}" for name in PARTS)
+        raise ValueError(f"{{{part}}} stands for nothing; write one of {known}, or leave the braces out")
     return text
 
 
