@@ -130,6 +130,10 @@ def test_an_agent_that_is_no_longer_expected_is_forgotten(world: World) -> None:
     world.expect(100.0, "n2")
     assert world.told[1:] == [("agent_lost", "expired", "agent n1 is no longer expected, 40 s after it was told")]
     assert world.states["agent", "n1"].data is None
+    world.hear(SEEING, 101.0)
+    world.tick(101.0 + 2 * LOST_S)
+    assert len(world.told) == 2, "what it had sent before comes too late"
+    assert world.states["agent", "n1"].data is None
 
 
 def test_a_clock_that_is_set_back_makes_nobody_lost_or_immortal(world: World) -> None:

@@ -56,6 +56,7 @@ class Fleet:
         self.settings = settings
         self._agents: dict[str, _Agent] = {}
         self._dirty: set[str] = set()
+        self._expected: frozenset[str] = frozenset()
 
     @property
     def incidents(self) -> Iterator[Incident]:
@@ -65,6 +66,7 @@ class Fleet:
 
     def expect(self, names: Collection[str], now: float, told: Told) -> None:
         """From now on these agents are expected and no others; the time in which nobody listened does not count."""
+        self._expected = frozenset(names)
         for name in list(self._agents):
             if name in names:
                 self._agents[name].seen_at = now
@@ -75,7 +77,9 @@ class Fleet:
                 self._dirty.add(name)
 
     def hear(self, report: AgentReport, now: float, told: Told) -> None:
-        """An agent has said how it stands."""
+        """An agent has said how it stands; what one says that is no longer expected was on its way."""
+        if report.name not in self._expected:
+            return
         agent = self._agents.get(report.name)
         if agent is None:
             agent = self._agents[report.name] = _Agent(report, now)

@@ -76,10 +76,11 @@ class Judge:
 
     def _judge(self, items: Sequence[Item]) -> Outcome:
         now = self.turned_at + self._set_back
-        outcomes = [self._one(item, now) for item in items]
+        outcomes = []
         if self._expected is not None and isinstance(self.engine, Engine):
-            outcomes.insert(0, self.engine.expect(self._expected, now))
+            outcomes.append(self.engine.expect(self._expected, now))
             self._expected = None
+        outcomes += [self._one(item, now) for item in items]
         return merged([*outcomes, self.engine.tick(now)])
 
     def _one(self, item: Item, now: float) -> Outcome:
