@@ -6,6 +6,7 @@ import gzip
 import random
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -423,6 +424,14 @@ def test_settings_reach_the_series_that_are_known() -> None:
     engine.reconfigure(Settings(false_alarms_per_month=10.0, accept_after_steps=33))
     assert watch._detectors[0].rate == pytest.approx(10 * before, rel=0.05)
     assert watch._accept_after == 33
+
+
+def test_settings_that_ask_for_the_same_rate_leave_it_as_it_is() -> None:
+    engine = Engine(SETTINGS)
+    Training().steps(1, 40).steps(41, 80, gen=90.0).told(engine)  # a step is longer now than when the rate was found
+    before = engine.runs["train"].judged.series["gen"]._detectors[0].rate
+    engine.reconfigure(replace(SETTINGS, accept_after_steps=33))
+    assert engine.runs["train"].judged.series["gen"]._detectors[0].rate == before
 
 
 def test_a_key_that_cannot_be_written_again_is_not_read() -> None:

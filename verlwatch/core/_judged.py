@@ -74,10 +74,11 @@ class JudgedSeries:
         return {m: c for m, watch in self.series.items() if watch.change is not None and (c := watch.current)}
 
     def tune(self, settings: Settings) -> None:
-        """Takes up other settings; baselines stay."""
-        self.settings = settings
+        """Takes up other settings; baselines stay, and so does what the settings leave as it is."""
+        before, self.settings = self.settings, settings
+        rate = self._rate() if settings.false_alarms_per_month != before.false_alarms_per_month else None
         for watch in self.series.values():
-            watch.tune(self._rate(), settings.accept_after_steps)
+            watch.tune(rate, settings.accept_after_steps)
 
     # ------------------------------------------------------------------------------------------------ series
     def _take_up(self, metric: str, at: At, value: float, facts: steps.StepFacts) -> Watch | None:

@@ -136,11 +136,12 @@ class Watch:
         relative = baseline.relative(_known(work.tokens), _known(work.longest))
         return math.exp(self._sign * baseline.expect(*relative))
 
-    def tune(self, rate: float, accept_after: int) -> None:
-        """Ask for another rate of false alarms, and accept a new level after so many quiet steps."""
+    def tune(self, rate: float | None, accept_after: int) -> None:
+        """Ask for another rate of false alarms unless it is None; accept a new level after so many quiet steps."""
         self._accept_after = accept_after
-        for detector in self._detectors:
-            detector.rate = rate
+        if rate is not None:
+            for detector in self._detectors:
+                detector.rate = rate
 
     def state(self) -> dict[str, Any]:
         """Everything, JSON-safe and exact: a restored watch goes on bit for bit as this one would."""
