@@ -46,6 +46,12 @@ class Agents:
         async with self._client.post(self._url + PATH[1:], data=body, headers=headers) as response:
             return response.status
 
+    async def heard(self) -> None:
+        """Returns once a delivery of n1 is being taken."""
+        async with asyncio.timeout(10):
+            while self.n1.seen_at is None:
+                await asyncio.sleep(0.01)
+
     def commit(self, number: int, epoch: int = EPOCH) -> None:
         self.hub.committed(Outcome(cursors=(Cursor("agent:n1", epoch, number, number),)))
 
@@ -66,8 +72,7 @@ async def agents() -> AsyncIterator[Agents]:
 async def test_what_an_agent_says_of_itself_is_shown(agents: Agents) -> None:
     assert agents.n1 == AgentStatus(name="n1")
     delivering = asyncio.create_task(agents.deliver(1, 2, 3))
-    while agents.n1.seen_at is None:
-        await asyncio.sleep(0.01)
+    await agents.heard()
     assert agents.n1 == AgentStatus(
         name="n1", version="0.3.0", seen_at=NOW, skew_s=12.0, waiting=5, sources=2, unreadable=("/b",), lag_s=4.5
     )
@@ -79,8 +84,7 @@ async def test_what_an_agent_says_of_itself_is_shown(agents: Agents) -> None:
 async def test_what_an_outbox_that_was_made_anew_holds_waits_though_its_numbers_are_low(agents: Agents) -> None:
     agents.commit(900, epoch=EPOCH - 1)
     delivering = asyncio.create_task(agents.deliver(1))
-    while agents.n1.seen_at is None:
-        await asyncio.sleep(0.01)
+    await agents.heard()
     assert agents.n1.waiting == 5
     agents.commit(1)
     assert await delivering == 200
