@@ -17,7 +17,7 @@ from benchmarks._verl_log import step_line
 from verlwatch.core.lines import Reader
 from verlwatch.core.types import Chunk, Record
 from verlwatch.shell.clock import SystemClock
-from verlwatch.shell.tail import Inbox, Tail
+from verlwatch.shell.tail import Following, Inbox, Tail
 
 FILES = 1000
 IDLE_S = 20.0
@@ -30,7 +30,7 @@ LINE = (
 )
 
 
-class Following:
+class Tailing:
     """A running tail of one pattern, and the records of what it reads."""
 
     def __init__(self, inbox: Inbox, *, reading: bool = True) -> None:
@@ -68,12 +68,12 @@ class Following:
 
 
 @contextlib.asynccontextmanager
-async def following(pattern: Path, *, reading: bool = True) -> AsyncIterator[Following]:
+async def following(pattern: Path, *, reading: bool = True) -> AsyncIterator[Tailing]:
     """Follows what the pattern finds; without ``reading`` chunks are thrown away."""
     inbox = Inbox()
-    tail = Tail({"run": (str(pattern),)}, inbox, (), clock=SystemClock())
+    tail = Tail(Following({"run": (str(pattern),)}), inbox, (), clock=SystemClock())
     task = asyncio.create_task(tail.run())
-    stream = Following(inbox, reading=reading)
+    stream = Tailing(inbox, reading=reading)
     yield stream
     tail.stop()
     while await stream.records() is not None:

@@ -24,7 +24,7 @@ from verlwatch import roles
 from verlwatch.config import Config, ConfigError
 from verlwatch.core.engine import RECALL
 from verlwatch.core.types import Outcome
-from verlwatch.fields import Secret, SecretError, Start, read_secret
+from verlwatch.fields import Secret, SecretError, read_secret
 from verlwatch.shell import logs, systemd
 from verlwatch.shell.clock import Clock, Evenness, SystemClock
 from verlwatch.shell.deliver import Deliver
@@ -37,7 +37,7 @@ from verlwatch.shell.judge import Judge
 from verlwatch.shell.notifiers import open_session
 from verlwatch.shell.overview import Overview
 from verlwatch.shell.store import StateDirError, Store, StoreDamaged, StoreUnavailable
-from verlwatch.shell.tail import Tail
+from verlwatch.shell.tail import Following, Tail
 from verlwatch.status import ConfigStatus
 
 REFRESH_S = 1.0
@@ -111,16 +111,7 @@ class App:
         for notice in self._store.notices:
             log.warning("database", notice=notice)
         inbox = Inbox()
-        self._tail = Tail(
-            _patterns(config),
-            inbox,
-            engine.cursors,
-            starts=_starts(config),
-            poll_s=config.reading.poll_interval,
-            max_files=config.reading.max_files,
-            watching=config.reading.watch == "auto",
-            clock=clock,
-        )
+        self._tail = Tail(_following(config), inbox, engine.cursors, clock=clock)
         self._hub = roles.hub(config, inbox, clock, engine)
         self._judge = Judge(engine, self._store, inbox, clock, self._committed)
         self._overview = Overview(
@@ -292,13 +283,7 @@ class App:
         # Nothing from here on waits: a stop finds either the old configuration in force or the new one.
         self.config = configuration.in_force(self.config, new)
         self._engine.reconfigure(configuration.settings(new))
-        self._tail.reload(
-            _patterns(new),
-            starts=_starts(new),
-            poll_s=new.reading.poll_interval,
-            max_files=new.reading.max_files,
-            watching=new.reading.watch == "auto",
-        )
+        self._tail.reload(_following(new))
         self._set_up_delivery(deliver)
         self._start_delivery(tasks)
         self._judge.expect(roles.expected(new))
@@ -322,12 +307,15 @@ def _words(delta: configuration.Delta) -> dict[str, list[str]]:
     return {word: list(which) for word, which in names.items() if which}
 
 
-def _patterns(config: Config) -> dict[str, tuple[str, ...]]:
-    return {run.name: run.logs for run in config.runs}
-
-
-def _starts(config: Config) -> dict[str, Start]:
-    return {run.name: run.start for run in config.runs}
+def _following(config: Config) -> Following:
+    reading = config.reading
+    return Following(
+        {run.name: run.logs for run in config.runs},
+        {run.name: run.start for run in config.runs},
+        reading.poll_interval,
+        reading.max_files,
+        reading.watch == "auto",
+    )
 
 
 def _shown(config: Config) -> frozenset[str] | None:

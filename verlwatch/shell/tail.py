@@ -14,7 +14,7 @@ import glob
 import resource
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from verlwatch.core.types import Chunk, Cursor
 from verlwatch.fields import Start
@@ -33,7 +33,7 @@ from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.printable import encodable
 from verlwatch.shell.wake import Wake
 
-__all__ = ["Inbox", "SourceState", "SourceView", "Tail"]
+__all__ = ["Following", "Inbox", "SourceState", "SourceView", "Tail"]
 
 CYCLE_BYTES = 1 << 20
 DISCOVER_S = 1.0
@@ -48,38 +48,36 @@ RESERVED = 96  # open files that others of this process need
 _SEARCH = ""  # in place of a source's name
 
 
-class Tail:
-    """Follows the files that ``patterns`` (run name -> absolute paths and globs) name, and fills the inbox.
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What is followed, and how.
 
-    ``starts`` (by run) says what to do with what a file holds that was there before.  ``cursors`` are where an earlier
-    process got to.  ``poll_s`` is the interval for files of a live run.  Without ``watching`` files are found by
-    looking for them alone.
+    ``patterns`` are absolute paths and globs by run, ``starts`` say by run what to do with what a file holds that was
+    there before.  ``poll_s`` is the interval for files of a live run.  Without ``watching`` files are found by looking
+    for them alone.
     """
 
-    def __init__(
-        self,
-        patterns: Mapping[str, tuple[str, ...]],
-        inbox: Inbox,
-        cursors: Iterable[Cursor],
-        *,
-        starts: Mapping[str, Start] | None = None,
-        poll_s: float = 0.1,
-        max_files: int = 1024,
-        watching: bool = True,
-        clock: Clock,
-    ) -> None:
-        self._patterns = dict(patterns)
-        self._starts = dict(starts or {})
+    patterns: Mapping[str, tuple[str, ...]]
+    starts: Mapping[str, Start] = field(default_factory=dict)
+    poll_s: float = 0.1
+    max_files: int = 1024
+    watching: bool = True
+
+
+class Tail:
+    """Follows files and fills the inbox; ``cursors`` are where an earlier process got to."""
+
+    def __init__(self, following: Following, inbox: Inbox, cursors: Iterable[Cursor], *, clock: Clock) -> None:
+        self._following = following
+        self._searched_for = following
         self._inbox = inbox
-        self._max_files = max_files
-        self._watching = watching
         self._clock = clock
         self._known = Known()
         self._positions: dict[str, Position] = {cursor.source: position_of(cursor) for cursor in cursors}
         for position in self._positions.values():
             self._known.remember(position.with_finished())
         self._sources: dict[str, Source] = {}
-        self._rhythm = Rhythm(poll_s)
+        self._rhythm = Rhythm(following.poll_s)
         self._unread = set(self._positions)  # where an earlier process stopped, until it is known to be the end
         self._sessions = Sessions()
         self._found = Found()
@@ -88,7 +86,7 @@ class Tail:
         self._searched_at = NEVER
         self._discover_at = NEVER
         self._took = 0.0
-        self._hinted = self._reloaded = False
+        self._hints = self._heard = 0
         self._now = NEVER
         self._busy: tuple[str, float] | None = None  # the source that is looked at, and since when
         self._stopping = False
@@ -117,27 +115,14 @@ class Tail:
         self._stopping = True
         self._bell.ring()
 
-    def reload(
-        self,
-        patterns: Mapping[str, tuple[str, ...]],
-        *,
-        starts: Mapping[str, Start] | None = None,
-        poll_s: float,
-        max_files: int,
-        watching: bool = True,
-    ) -> None:
-        """Follows these patterns from the next cycle on; a file named by both goes on where it is."""
-        self._patterns = dict(patterns)
-        self._starts = dict(starts or {})
-        self._rhythm.poll_s = poll_s
-        self._max_files = max_files
-        self._watching = watching
-        self._reloaded = True
+    def reload(self, following: Following) -> None:
+        """Follows these from the next cycle on; a file named by both goes on where it is."""
+        self._following = following
         self.hint()
 
     def hint(self) -> None:
         """Looks for new files, and at what the paths name, in the next cycle; called in any thread."""
-        self._hinted = True
+        self._hints += 1
         self._bell.ring()
 
     def close(self) -> None:
@@ -166,7 +151,7 @@ class Tail:
     @property
     def _limit(self) -> int:
         """Files that are followed at most."""
-        return min(self._max_files, _descriptors_to_spare())
+        return min(self._following.max_files, _descriptors_to_spare())
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -222,7 +207,7 @@ class Tail:
         return self._poll(now)
 
     def _search_at(self) -> float:
-        if not self._hinted:
+        if self._hints == self._heard:
             return self._discover_at
         return min(self._discover_at, self._searched_at + max(DISCOVER_LEAST_S, DISCOVER_SHARE * self._took))
 
@@ -233,14 +218,16 @@ class Tail:
         """Step 1."""
         self._busy = (_SEARCH, now)
         self._discover_at = now + DISCOVER_S
-        hinted, self._hinted = self._hinted, False
+        hinted, self._heard = self._hints != self._heard, self._hints
         if not hinted and self._nothing_new(now):
             self._busy = None
             return
-        reloaded, self._reloaded = self._reloaded, False
+        following = self._following  # which another thread may exchange
+        reloaded, self._searched_for = following is not self._searched_for, following
+        self._rhythm.poll_s = following.poll_s
         awaited = not reloaded and self._searched_at > NEVER
         known = {*self._sources, *self._positions}
-        found = discover(self._patterns, known, self._limit, sessions=self._sessions, unfinished=self._unread)
+        found = discover(following.patterns, known, self._limit, sessions=self._sessions, unfinished=self._unread)
         for path, source in list(self._sources.items()):
             ended = path in found.ended and _at_rest(source, now)
             if path not in found.runs and (reloaded or source.waiting or ended):
@@ -252,7 +239,7 @@ class Tail:
         for path in sorted(new, key=lambda path: encodable(path) not in self._positions):
             position = self._positions.pop(encodable(path), None)
             run = found.runs[path]
-            start = self._starts.get(found.entries[path], "beginning")
+            start = following.starts.get(found.entries[path], "beginning")
             self._sources[path] = Source(path, run, self._known, position, start=start, awaited=awaited)
             self._rhythm.wake(self._sources[path], now)
         for path, run in found.runs.items():
@@ -263,11 +250,11 @@ class Tail:
         self._unread = {path for path in self._unread & found.runs.keys() if not _at_rest(self._sources[path], now)}
         self._found = found
         if self._wake is not None:
-            self._wake.watch(found.folders if self._watching else ())
-            self._rhythm.told = self._watching and not self._wake.notices
+            self._wake.watch(found.folders if following.watching else ())
+            self._rhythm.told = following.watching and not self._wake.notices
         self._rhythm.look_at_paths(now)
         self._folders.searched(found.folders, now)
-        paths = (path for paths in self._patterns.values() for path in paths)
+        paths = (path for paths in following.patterns.values() for path in paths)
         self._by_names = all(path in found.runs or _finds_files(path) for path in paths)
         self._busy = None
         self._took = min(max(0.0, self._clock.now() - now), SEARCH_MOST_S)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from verlwatch.core.types import Chunk, Cursor
 from verlwatch.fields import Start
-from verlwatch.shell.tail import Inbox, SourceView, Tail
+from verlwatch.shell.tail import Following, Inbox, SourceView, Tail
 
 
 class Clock:
@@ -87,14 +87,8 @@ class Driver:
         del self.lines[self.committed :]
         self._splitters = {}
         self.inbox = Inbox()
-        self.tail = Tail(
-            self.patterns,
-            self.inbox,
-            self.cursors.values(),
-            starts=self.starts,
-            max_files=self.max_files,
-            clock=self.clock,
-        )
+        following = Following(self.patterns, self.starts, max_files=self.max_files)
+        self.tail = Tail(following, self.inbox, self.cursors.values(), clock=self.clock)
 
     def kill(self) -> None:
         """The process dies: descriptors are closed, nothing else happens."""

@@ -15,7 +15,7 @@ from verlwatch.shell import _generation
 from verlwatch.shell.clock import SystemClock
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.store import Store
-from verlwatch.shell.tail import Tail
+from verlwatch.shell.tail import Following, Tail
 
 
 async def main(state_dir: Path, log: str, linger_s: float) -> None:
@@ -25,7 +25,7 @@ async def main(state_dir: Path, log: str, linger_s: float) -> None:
     resume = {cursor.source: cursor for cursor in (await store.load(1)).cursors}
     inbox = Inbox()
     following = asyncio.ensure_future(
-        Tail({"run": (log,)}, inbox, resume.values(), poll_s=0.02, clock=SystemClock()).run()
+        Tail(Following({"run": (log,)}, poll_s=0.02), inbox, resume.values(), clock=SystemClock()).run()
     )
     sys.stdout.write("following\n")
     sys.stdout.flush()

@@ -11,6 +11,7 @@ import pytest
 
 from tests.shell.tail.driver import Driver, append, numbered, numbers
 from verlwatch.core.types import Cursor
+from verlwatch.shell.tail import Following
 
 Drive = Callable[..., Driver]
 
@@ -251,12 +252,12 @@ async def test_reload_drops_and_adds_sources_and_goes_on_where_it_was(drive: Dri
     append(second, numbered(10, 3))
     driver = drive(first)
     await driver.settle(1)
-    driver.tail.reload({"other": (str(second),)}, poll_s=0.1, max_files=10)
+    driver.tail.reload(Following({"other": (str(second),)}, poll_s=0.1, max_files=10))
     await driver.settle(1)
     append(first, numbered(3, 3))
     await driver.settle(1)
     assert [(view.source, view.run) for view in driver.tail.sources()] == [(str(second), "other")]
-    driver.tail.reload({"other": (str(second),), "run": (str(first),)}, poll_s=0.1, max_files=10)
+    driver.tail.reload(Following({"other": (str(second),), "run": (str(first),)}, poll_s=0.1, max_files=10))
     await driver.settle(1)
     assert numbers(driver.lines) == [0, 1, 2, 10, 11, 12, 3, 4, 5]
     assert {(chunk.run, chunk.source) for chunk in driver.chunks} == {("run", str(first)), ("other", str(second))}
@@ -268,7 +269,7 @@ async def test_reload_takes_up_the_interval_and_the_most_files(drive: Drive, tmp
     driver = drive(tmp_path / "*.log")
     await driver.settle(1)
     assert len(driver.tail.sources()) == 3
-    driver.tail.reload(driver.patterns, poll_s=5.0, max_files=2)
+    driver.tail.reload(Following(driver.patterns, poll_s=5.0, max_files=2))
     await driver.settle(1)
     assert len(driver.tail.sources()) == 2
     assert driver.tail.notices == (BEYOND.format(1, 2),)

@@ -16,7 +16,7 @@ from tests.shell.tail.driver import append, numbered, numbers
 from verlwatch.core.types import Chunk
 from verlwatch.shell import wake
 from verlwatch.shell.clock import SystemClock
-from verlwatch.shell.tail import Inbox, Tail
+from verlwatch.shell.tail import Following, Inbox, Tail
 from verlwatch.shell.wake import Wake
 
 START = Callable[..., Tail]
@@ -33,7 +33,7 @@ async def start(inbox: Inbox) -> AsyncIterator[START]:
     running: list[tuple[Tail, asyncio.Task[None]]] = []
 
     def begin(*patterns: object) -> Tail:
-        tail = Tail({"run": tuple(str(item) for item in patterns)}, inbox, (), clock=SystemClock())
+        tail = Tail(Following({"run": tuple(str(item) for item in patterns)}), inbox, (), clock=SystemClock())
         running.append((tail, asyncio.ensure_future(tail.run())))
         return tail
 
@@ -167,7 +167,7 @@ async def test_a_full_inbox_makes_the_tail_wait_and_nothing_is_dropped(tmp_path:
     log = tmp_path / "train.log"
     append(log, numbered(0, 20_000))
     inbox = Inbox(max_bytes=200_000)
-    tail = Tail({"run": (str(log),)}, inbox, (), clock=SystemClock())
+    tail = Tail(Following({"run": (str(log),)}), inbox, (), clock=SystemClock())
     task = asyncio.ensure_future(tail.run())
     await until(lambda: len(inbox) == 1)  # a second chunk has no room: the tail waits
     assert inbox.bytes <= 200_000
@@ -183,7 +183,7 @@ async def test_a_full_inbox_makes_the_tail_wait_and_nothing_is_dropped(tmp_path:
 async def test_stopping_closes_the_inbox_and_ends_every_thread(tmp_path: Path) -> None:
     before = {thread.name for thread in threading.enumerate()}
     inbox = Inbox()
-    tail = Tail({"run": (str(tmp_path / "*.log"),)}, inbox, (), clock=SystemClock())
+    tail = Tail(Following({"run": (str(tmp_path / "*.log"),)}), inbox, (), clock=SystemClock())
     task = asyncio.ensure_future(tail.run())
     await until(lambda: bool(tail.sources()))
     tail.stop()
@@ -195,7 +195,9 @@ async def test_stopping_closes_the_inbox_and_ends_every_thread(tmp_path: Path) -
 async def test_cancelled_while_the_inbox_is_full_it_ends_at_once(tmp_path: Path) -> None:
     append(tmp_path / "train.log", numbered(0, 20_000))
     inbox = Inbox(max_bytes=200_000)
-    task = asyncio.ensure_future(Tail({"run": (str(tmp_path / "*.log"),)}, inbox, (), clock=SystemClock()).run())
+    task = asyncio.ensure_future(
+        Tail(Following({"run": (str(tmp_path / "*.log"),)}), inbox, (), clock=SystemClock()).run()
+    )
     await until(lambda: len(inbox) == 1)
     task.cancel()
     async with asyncio.timeout(5):
