@@ -13,11 +13,12 @@ import pytest
 
 from tests.fakes.outbox import notification, outcome
 from verlwatch.core.engine import RECALL, Engine, merged
-from verlwatch.core.types import Chunk, Outcome
+from verlwatch.core.gather import Gatherer
+from verlwatch.core.types import Chunk, Extract, Outcome
 from verlwatch.shell.store import StateTooNew, Store
 
 HISTORIES = 400 if os.environ.get("VERLWATCH_SOAK") else 40
-TABLES = ("cursor", "state", "step", "transition", "outbox")
+TABLES = ("cursor", "state", "step", "transition", "outbox", "shipment", "shipping")
 JUNK = (b"", b"\xff\xfe{", b'{"a":', b"[]", b"17", b'"x"', "text", -1, 2**62, 1e300, b"[" * 5000, b"\xc3\x28")
 
 
@@ -31,6 +32,16 @@ def judged(recorded: Path) -> Outcome:
     return merged([fed, outcome(notification("a", "i1"), notification("b", "i1"), notification("c", "i2"))])
 
 
+def shipped(recorded: Path) -> list[Extract]:
+    """What an agent that has read a little leaves behind."""
+    data = (recorded / "verl-0.3.0.post1.driver.log").read_bytes()
+    gatherer = Gatherer()
+    outcomes = [
+        gatherer.feed(Chunk("/r.log", 1, at, data[at : at + 4096], run="r"), 1e6) for at in range(0, 40960, 4096)
+    ]
+    return [extract for outcome in outcomes for extract in outcome.extracts]
+
+
 @pytest.fixture(scope="module")
 def database(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The file of such a run."""
@@ -41,6 +52,9 @@ def database(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
     async def write() -> None:
         store = await Store.open(folder)
         await store.commit(judged(recorded), 1e6)
+        for extract in shipped(recorded):
+            await store.commit(Outcome(extracts=(extract,)), 1e6)
+        await store.shipments.oldest(1, 1e6)
         await store.close()
 
     asyncio.run(write())
@@ -170,6 +184,14 @@ async def goes_on(folder: Path) -> Store:
         while rows := await store.due(receiver, 2e6, 1):
             await store.done(rows[0].id, 2e6)
     await store.transitions()
+    await store.shipments.thin(5000)
+    before = 0
+    while (found := await store.shipments.oldest(1 << 20, 2e6)).rows:
+        assert found.number > before
+        assert found.epoch > 0
+        await store.shipments.give_up_unreadable(found.rows)
+        before = found.rows[-1][0]
+        assert await store.shipments.shipped(before, 2e6) is not None
     await store.prune(2e6, 9e5, 16 << 20)
     return store
 
