@@ -235,7 +235,9 @@ class App:
             self._tidy_wanted.clear()
             now, storage = self._clock.now(), self.config.storage
             keep_s = storage.keep_steps if evenness.holds(now) else math.inf
-            seen = [view.source for view in self._tail.sources() if view.state != "waiting"]
+            views = self._tail.sources()
+            self._engine.let_go({view.source for view in views})
+            seen = [view.source for view in views if view.state != "waiting"]
             seen += roles.remembered(self.config)
             try:
                 await self._store.drop_receivers({receiver.name for receiver in self.config.receivers}, now)
@@ -277,11 +279,12 @@ class App:
     async def _reload(self, new: Config, tasks: asyncio.TaskGroup, session: aiohttp.ClientSession) -> None:
         difference = configuration.changes(self.config, new)
         self._set_up_log(new)
-        deliver = self._delivery(configuration.in_force(self.config, new), session, self._deliver.delivered())
+        new = configuration.in_force(self.config, new)
+        deliver = self._delivery(new, session, self._deliver.delivered())
         tokens = roles.tokens(new)
         await self._deliver.drain(HANDOVER_S)
         # Nothing from here on waits: a stop finds either the old configuration in force or the new one.
-        self.config = configuration.in_force(self.config, new)
+        self.config = new
         self._engine.reconfigure(configuration.settings(new))
         self._tail.reload(_following(new))
         self._set_up_delivery(deliver)
@@ -325,4 +328,10 @@ def _shown(config: Config) -> frozenset[str] | None:
 
 def _secrets(config: Config) -> list[Secret]:
     """Every secret that must not appear in the log."""
-    return [read_secret(path) for _, path in configuration.secret_paths(config)]
+    secrets = []
+    for key, path in configuration.secret_paths(config):
+        secret = read_secret(path)
+        secrets.append(secret)
+        if key[-1] == "token_file":  # while tokens change it holds two, and each is sent by itself
+            secrets += map(Secret, secret.reveal().split())
+    return secrets

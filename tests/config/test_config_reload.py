@@ -84,6 +84,18 @@ def test_every_setting_is_either_live_or_needs_a_restart(name: str) -> None:
     assert changes(before, apply(before, {}, {name: OTHER[name]})) == expected
 
 
+def test_agents_come_and_go_and_being_a_hub_needs_a_restart(loads: Loads) -> None:
+    none, one, two = (
+        loads("hub: {agents: [%s]}" % ", ".join(f"{{name: n{i}, token_file: /t{i}}}" for i in range(count)))
+        for count in range(3)
+    )
+    assert changes(one, two) == Reload(live=("hub.agents",))
+    assert in_force(one, two).hub == two.hub
+    for old, new in ((none, one), (one, none)):
+        assert changes(old, new) == Reload(restart=("hub.agents",))
+        assert in_force(old, new).hub == old.hub
+
+
 def test_allowed_hosts_need_a_restart(loads: Loads) -> None:
     assert changes(Config(), loads("http: {allowed_hosts: [a]}")) == Reload(restart=("http.allowed_hosts",))
 

@@ -181,6 +181,17 @@ def test_a_new_generation_of_a_source_is_a_new_attempt() -> None:
     assert engine.runs["train"].attempts.current == 2
 
 
+def test_a_source_that_is_followed_no_more_costs_no_reader_and_goes_on_where_it_was(whole: tuple[Any, ...]) -> None:
+    engine, disk = Engine(SETTINGS), Disk()
+    at = 0
+    for end in (at_step(100), at_step(200) - 50, len(RUN)):  # once between two lines, once within one
+        disk.commit(engine.feed(Chunk("train.log", 1, at, RUN[at:end]), 0.0))
+        at = end
+        engine.let_go(())
+        assert ("train.log" in engine.readers) == (end == at_step(200) - 50)
+    assert disk.comparable() == whole
+
+
 def test_sources_of_one_run_share_it_and_others_do_not() -> None:
     engine = Engine(SETTINGS)
     engine.feed(Chunk("/a/x.log", 1, 0, RUN, run="r"), 0.0)

@@ -45,7 +45,8 @@ class Reload:
 def changes(old: Config, new: Config) -> Reload:
     """What is different in ``new``."""
     paths = list(_differing(old, new))
-    restart = tuple(path for path in paths if path.split(".")[0] in _RESTART)
+    sections = (*_RESTART, "hub") if _role_differs(old, new) else _RESTART
+    restart = tuple(path for path in paths if path.split(".")[0] in sections)
     return Reload(
         runs=_delta(old.runs, new.runs),
         receivers=_delta(old.receivers, new.receivers),
@@ -56,7 +57,13 @@ def changes(old: Config, new: Config) -> Reload:
 
 def in_force(old: Config, new: Config) -> Config:
     """``new`` as far as a running daemon takes it up: what needs a restart stays as in ``old``."""
-    return new.model_copy(update={name: getattr(old, name) for name in _RESTART})
+    sections = (*_RESTART, "hub") if _role_differs(old, new) else _RESTART
+    return new.model_copy(update={name: getattr(old, name) for name in sections})
+
+
+def _role_differs(old: Config, new: Config) -> bool:
+    """Whether one is a hub and the other not: agents come and go, being a hub does not."""
+    return bool(old.hub.agents) != bool(new.hub.agents)
 
 
 def _delta(old: Sequence[Run] | Sequence[ReceiverConfig], new: Sequence[Run] | Sequence[ReceiverConfig]) -> Delta:

@@ -5,7 +5,7 @@ What an engine judges and what an agent ships begins here, with the same cursors
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -65,6 +65,13 @@ class Sources:
         """The source is read to its very end and will not grow."""
         reader = self.readers.pop(source, None)
         return [] if reader is None else list(self._extracts(source, reader.finish(now)))
+
+    def let_go(self, followed: Collection[str]) -> None:
+        """Drops the readers of sources that are not followed any more, where nothing waits for more bytes."""
+        for source, reader in list(self.readers.items()):
+            if source not in followed and reader.reread_from == reader.offset:
+                del self.readers[source]
+                self._runs.pop(source, None)
 
     def restore(self, cursors: Iterable[Cursor]) -> None:
         """Takes up where the last commit left off."""

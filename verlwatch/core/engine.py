@@ -130,6 +130,10 @@ class Engine:
         for run in self.runs.values():
             run.tune(settings)
 
+    def let_go(self, followed: Collection[str]) -> None:
+        """Forgets what it needs for reading sources other than these; where to go on with them stays known."""
+        self._sources.let_go(followed)
+
     @property
     def readers(self) -> Mapping[str, Reader]:
         """The readers of what is being read here, by source."""

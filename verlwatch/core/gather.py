@@ -5,7 +5,7 @@ It has the engine's door, so that the same loop feeds either; its outcomes hold 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from verlwatch.core._run import Run
 from verlwatch.core._sources import Sources
@@ -44,6 +44,10 @@ class Gatherer:
         """Swaps what a user may tune."""
         self.settings = settings
         self._sources.tune(settings.line_limit)
+
+    def let_go(self, followed: Collection[str]) -> None:
+        """Forgets what it needs for reading sources other than these; where to go on with them stays known."""
+        self._sources.let_go(followed)
 
     @property
     def readers(self) -> Mapping[str, Reader]:
