@@ -42,6 +42,8 @@ from verlwatch.status import ConfigStatus
 
 REFRESH_S = 1.0
 TIDY_S = 60.0
+RECALLED_CHANGES = 200
+"""Changes of incidents of which the status tells after a restart."""
 EVEN_S = 3600.0
 """Nothing is forgotten for its age before the clock has run evenly for so long."""
 HANDOVER_S = 2.0
@@ -118,6 +120,7 @@ class App:
             self._judge, self._tail, self._store, ConfigStatus(path=self._path, loaded_at=clock.now()), clock.now
         )
         self._overview.role = roles.role(config)
+        self._overview.recall(await self._store.transitions(RECALLED_CHANGES))
         self._judge.expect(roles.expected(config))
         if (hub := self._hub) is not None:
             self._overview.agents, self._overview.strangers = hub.agents, lambda: hub.strangers

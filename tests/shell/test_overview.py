@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from verlwatch.core.engine import Engine
-from verlwatch.core.types import Chunk, Settings
+from verlwatch.core.types import Chunk, Settings, Transition
 from verlwatch.shell._source_view import SourceView
 from verlwatch.shell.overview import Overview
 from verlwatch.status import AgentStatus, ConfigStatus
@@ -163,3 +163,20 @@ def test_a_hub_without_files_of_its_own_is_ready_and_says_its_role_and_agents() 
     status = world.overview.status()
     assert (status.not_ready, status.role, status.strangers) == ((), "hub", 3)
     assert [agent.name for agent in status.agents] == ["n1"]
+
+
+def test_what_an_earlier_process_has_closed_is_still_shown(steps: list[bytes]) -> None:
+    world = World(Engine())
+    changes: list[tuple[float, Transition]] = []
+    offset = 0
+    for line in steps:
+        offset += len(line)
+        outcome = world.engine.feed(Chunk("r.log", 1, offset - len(line), line, run="r"), world.now)
+        world.now += STEP_S
+        world.overview.committed(outcome)
+        changes += [(world.now - STEP_S, transition) for transition in outcome.transitions]
+    again = World(world.engine, now=world.now)
+    again.overview.recall(changes)
+    closed = [one for one in world.overview.status().incidents if one.state == "closed"]
+    assert len(closed) >= 2
+    assert [one for one in again.overview.status().incidents if one.state == "closed"] == closed

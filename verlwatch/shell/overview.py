@@ -7,7 +7,7 @@ waits.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import get_args
 
 import structlog
@@ -80,6 +80,14 @@ class Overview:
         self._said: dict[str, tuple[str, str | None]] = {}  # source -> state and error as last logged
 
     # ------------------------------------------------------------------------------------------------ what happens
+    def recall(self, changes: Iterable[tuple[float, Transition]]) -> None:
+        """Takes back what an earlier process has closed; each change with its time, in order."""
+        opened: dict[str, float] = {}
+        for at, transition in changes:
+            opened.setdefault(transition.incident, at)
+            if transition.closed_as is not None:
+                self._closed.append((opened[transition.incident], transition))
+
     def committed(self, outcome: Outcome) -> None:
         """Counts what a commit held."""
         for transition in outcome.transitions:
