@@ -170,17 +170,17 @@ class Sink:
         self.answers.set()
         app = web.Application(middlewares=[self._note])
         app.router.add_post("/hook", self._take)
-        self._runner = web.AppRunner(app, access_log=None)
+        self.runner = web.AppRunner(app, access_log=None)
 
     async def __aenter__(self) -> Self:
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/hook"
+        await self.runner.setup()
+        await web.TCPSite(self.runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{self.runner.addresses[0][1]}/hook"
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.answers.set()
-        await self._runner.cleanup()
+        await self.runner.cleanup()
 
     @web.middleware
     async def _note(self, request: web.Request, handler: Handler) -> web.StreamResponse:
