@@ -103,7 +103,10 @@ class App:
                 raise
             raise StateLost(str(lost.exceptions[0])) from group
         finally:
-            await self._store.close()
+            try:
+                await self._store.close()
+            except TimeoutError:
+                log.error("the disk of the state directory does not answer", file=str(self._store.path))  # noqa: TRY400
         log.info("stopped")
 
     async def _build(self, session: aiohttp.ClientSession) -> None:

@@ -14,7 +14,6 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -25,6 +24,7 @@ from verlwatch.shell._database import LONGEST_DELAY_S, Database
 from verlwatch.shell._migrations import Opened, StateTooNew
 from verlwatch.shell._rows import OutboxRow, OutboxStats
 from verlwatch.shell._shipments import Shipments
+from verlwatch.shell._worker import Worker
 from verlwatch.shell.state_dir import StateDirError, StateDirInUse
 
 __all__ = [
@@ -39,6 +39,8 @@ __all__ = [
     "StoreDamaged",
     "StoreUnavailable",
 ]
+
+CLOSE_S = 20.0
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,7 +79,7 @@ class Store:
     """
 
     def __init__(
-        self, path: Path, opened: Opened, thread: ThreadPoolExecutor, lock: int, *, durable: bool = False
+        self, path: Path, opened: Opened, thread: Worker, lock: int, *, durable: bool = False
     ) -> None:
         self.path = path
         self.set_aside = opened.set_aside
@@ -106,15 +108,15 @@ class Store:
 
         Raises StateDirError (network file system, not writable, not ours, no space), StateDirInUse or StateTooNew.
         """
-        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        thread = Worker("store")
         try:
-            return await asyncio.get_running_loop().run_in_executor(thread, cls._open, folder, thread, durable)
+            return await thread.call(lambda: cls._open(folder, thread, durable))
         except BaseException:
-            thread.shutdown(wait=False)
+            thread.end()
             raise
 
     @classmethod
-    def _open(cls, folder: Path, thread: ThreadPoolExecutor, durable: bool) -> Store:
+    def _open(cls, folder: Path, thread: Worker, durable: bool) -> Store:
         state_dir.prepare(folder)
         lock = state_dir.lock(folder)
         path = folder / "state.db"
@@ -131,15 +133,22 @@ class Store:
         return cls(path, opened, thread, lock, durable=durable)
 
     async def close(self) -> None:
-        """Finishes what was asked for, closes the database and lets go of the directory."""
+        """Finishes what was asked for, closes the database and lets go of the directory.
+
+        A disk that does not answer is not waited for longer than CLOSE_S: nothing is lost by it, and the process ends.
+        """
         try:
-            with suppress(StateDirError):
-                await self.keep_place()
-            await self._call(self._database.close)
+            async with asyncio.timeout(CLOSE_S):
+                with suppress(StateDirError):
+                    await self.keep_place()
+                await self._call(self._close)
         finally:
-            self._bytes = self._database.on_disk()
-            self._thread.shutdown(wait=False)
+            self._thread.end()
             os.close(self._lock)
+
+    def _close(self) -> None:
+        self._database.close()
+        self._bytes = self._database.on_disk()
 
     def announce(self, served: state_dir.Served) -> None:
         """Notes where this process serves its status, for `state_dir.served`."""
@@ -305,10 +314,10 @@ class Store:
         """Runs ``work`` on the connection, in a transaction."""
         return await self._call(self._database.within, work, *args)
 
-    async def _call(self, work: Callable[P, T], *args: P.args, **_: P.kwargs) -> T:
+    async def _call(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs ``work`` in the database's thread."""
         try:
-            result = await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+            result = await self._thread.call(lambda: work(*args, **kwargs))
         except sqlite3.DatabaseError as error:
             self.error = f"{self.path}: {error}"
             raise self._meaning(error) from error
