@@ -346,5 +346,4 @@ class Settings:
     accept_after_steps: int = 200
     line_limit: int = 1 << 20
     max_runs: int = 1000
-    max_series: int = 64
     link: str = ""
