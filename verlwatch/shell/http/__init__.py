@@ -1,1 +1,1 @@
-"""The HTTP side: health, readiness, status for programs, for Prometheus and for people.  It only ever reads."""
+"""The HTTP side: health, readiness, status for programs, for Prometheus and for people.  It reads; a hub's takes deliveries."""
