@@ -6,6 +6,8 @@ import re
 import ssl
 from pathlib import Path
 
+from verlwatch.fields import read_regular
+
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", re.DOTALL)
 
 
@@ -88,8 +90,7 @@ def _trust(context: ssl.SSLContext, authority: str) -> None:
 
 def _readable(path: str) -> None:
     try:
-        with Path(path).open("rb") as file:
-            file.read(1)
+        read_regular(Path(path), 0)  # anything else may keep whoever opens it waiting
     except OSError as error:
         raise TlsError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None
 
