@@ -63,13 +63,11 @@ def unpack(blob: bytes) -> Any:
 
 
 def _is_finite(data: Any) -> bool:
+    """Whether every null in the JSON of ``data`` is a None.  Only parts that have one are looked into."""
     if isinstance(data, float):
         return math.isfinite(data)
-    if isinstance(data, dict):
-        return all(map(_is_finite, data.values()))
-    if isinstance(data, list | tuple):
-        return all(map(_is_finite, data))
-    return True
+    parts = data.values() if isinstance(data, dict) else data if isinstance(data, list | tuple) else ()
+    return all(part is None or b"null" not in orjson.dumps(part) or _is_finite(part) for part in parts)
 
 
 def pack_values(values: Mapping[str, float]) -> bytes:
