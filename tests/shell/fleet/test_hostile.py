@@ -12,6 +12,7 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -71,11 +72,11 @@ def mutated(chance: random.Random, number: int) -> bytes:
                 name = chance.choice([one for one in NASTY if isinstance(one, str)])
                 container[name] = container.pop(key)
             case 2 if isinstance(container, list):
-                container.insert(key, chance.choice(NASTY))
+                container.insert(key, deepcopy(chance.choice(NASTY)))
             case 3 if isinstance(container, list):
                 container += [container[key]] * chance.choice((1, 70, 300))
             case _:
-                container[key] = chance.choice(NASTY)
+                container[key] = deepcopy(chance.choice(NASTY))
     body = json.dumps(sent).encode()
     return garbled(chance, body) if chance.random() < 0.3 else body
 
@@ -110,7 +111,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 
 def of_others(tables: list[str]) -> list[str]:
     """What the database holds of agent n2 and of the run that it alone tells of."""
-    return [row for row in tables if "agent:n2" in row or "'mine'" in row]
+    return [row for row in tables if "\"cursor\" VALUES('agent:n2'" in row or "'mine'" in row]
 
 
 async def test_random_deliveries_are_taken_or_refused_and_change_nothing_of_others(
@@ -125,7 +126,10 @@ async def test_random_deliveries_are_taken_or_refused_and_change_nothing_of_othe
     said: dict[int, int] = {}
     memory = psutil.Process().memory_info().rss
     for seed in range(ROUNDS):
-        body = mutated(random.Random(seed), rig.hub.agents()[0].taken % 2**40 + 1)
+        agent = rig.hub._agents["n1"]
+        if agent.known > (EPOCH, 2**40):  # it has locked itself out with the last of all numbers
+            agent.epoch, agent.taken, agent.put = EPOCH, 0, (0, 0)
+        body = mutated(random.Random(seed), agent.taken + 1)
         status, answer, _ = await rig.post(body, packed=chance.random() < 0.5)
         assert status in {200, 400, 403, 409, 413}, (seed, status, answer)
         assert status != 200 or answer["taken"] >= 0, seed
