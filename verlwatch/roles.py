@@ -40,11 +40,15 @@ def hub(config: Config, inbox: Inbox, clock: Clock, engine: Engine | Gatherer) -
 
 def tokens(config: Config) -> Mapping[str, tuple[Secret, ...]]:
     """The tokens of each agent of a hub, as their files hold them now.  Raises SecretError."""
-    found = {}
+    found: dict[str, tuple[Secret, ...]] = {}
+    owners: dict[str, str] = {}
     for agent in config.hub.agents:
         texts = read_secret(agent.token_file).reveal().split()
-        if not texts:
-            raise SecretError(f"{agent.token_file} holds no token")
+        for text in texts:
+            if owners.setdefault(text, agent.name) != agent.name:
+                raise SecretError(
+                    f"{agent.token_file}: agents {owners[text]} and {agent.name} have the same token; give each its own"
+                )
         found[agent.name] = tuple(map(Secret, texts))
     return found
 

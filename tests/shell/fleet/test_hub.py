@@ -11,8 +11,12 @@ import pytest
 
 from tests.fakes.clock import VirtualClock
 from tests.shell.fleet.rig import EPOCH, Rig, delivery
+from verlwatch.config import Config
+from verlwatch.config._fleet import Hub as HubConfig
+from verlwatch.config._fleet import HubAgent
 from verlwatch.core.types import Chunk
-from verlwatch.fields import Secret
+from verlwatch.fields import Secret, SecretError
+from verlwatch.roles import tokens
 from verlwatch.shell.fleet import hub as hub_module
 from verlwatch.shell.fleet.hub import BODY_BYTES, PATH
 from verlwatch.shell.inbox import Inbox
@@ -243,6 +247,17 @@ async def test_tokens_change_without_a_restart_and_overlap_while_they_do(rig: Ri
     assert (await rig.post(delivery(1, agent="n2"), "of-n2"))[0] == 401
     rig.hub.reconfigure({"n1": [Secret("new")], "n2": [Secret("of-n2")]})
     assert await rig.takes(1, agent="n2") == (200, 1)
+
+
+def test_no_two_agents_have_the_same_token(tmp_path: Path) -> None:
+    for name, content in (("a", "one\ntwo"), ("b", "three two"), ("c", " four \n\n")):
+        (tmp_path / name).write_text(content)
+    agents = {name: HubAgent(name=name, token_file=str(tmp_path / name)) for name in "abc"}
+    read = tokens(Config(hub=HubConfig(agents=(agents["a"], agents["c"]))))
+    assert {name: [one.reveal() for one in of] for name, of in read.items()} == {"a": ["one", "two"], "c": ["four"]}
+    with pytest.raises(SecretError, match="/b: agents a and b have the same token") as caught:
+        tokens(Config(hub=HubConfig(agents=tuple(agents.values()))))
+    assert "two" not in str(caught.value).replace(str(tmp_path), "")
 
 
 # ---------------------------------------------------------------------------------------------------- bodies
