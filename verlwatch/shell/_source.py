@@ -62,7 +62,7 @@ class Source:
         self._finished = position.finished if position else ()
         self._start = start
         self._awaited = awaited
-        self._history_to = 0
+        self._history_to, self._skipped = 0, False
         self._current: Generation | None = None
         self._queue: list[Generation] = []
         self._at_path: Identity | None = None
@@ -157,14 +157,14 @@ class Source:
         except ChangedError:
             self._written_anew(current, now)
             return self._read(self._current, size, now) if self._current else None
-        if not data:
+        if not data and not self._skipped:
             return None
+        self._skipped = False  # that it was is told by a chunk without bytes, so that the position is committed
         current.read_at = self.last_read_at = now
         if self._was_at_end or self._awaited:
             self.grown_at = self.changed_at = now
-        token = current.position(self._finished).token()
-        history_to = 0 if current.number else self._history_to
-        return Chunk(self.name, current.number, current.offset - len(data), data, token, self.run, history_to)
+        at, token = current.offset - len(data), current.position(self._finished).token()
+        return Chunk(self.name, current.number, at, data, token, self.run, 0 if current.number else self._history_to)
 
     def _move_on(self, now: float) -> bool:
         """At the end of the current generation: whether the next one is begun."""
@@ -246,6 +246,7 @@ class Source:
             return
         if self._start == "end":
             first.skip_to(first.size)
+            self._skipped = True
         elif self._start == "last-run":
             self._history_to = first.size
 

@@ -37,6 +37,19 @@ async def test_what_is_there_at_the_start(tmp_path: Path, start: Start, first: i
     assert history(driver) == {history_to}
 
 
+async def test_what_is_written_between_the_start_at_the_end_and_a_restart_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    append(log, numbered(0, 4))
+    driver = watching(log, "end")
+    await driver.settle(1.0)
+    assert driver.lines == []
+    driver.commit()
+    append(log, numbered(4, 3))
+    driver.restart()
+    await driver.settle(1.0)
+    assert numbers(driver.lines) == [4, 5, 6]
+
+
 async def test_what_appears_later_is_news_from_its_first_line(tmp_path: Path) -> None:
     driver = watching(tmp_path / "*.log", "end")
     literal = watching(tmp_path / "b.log", "end")
