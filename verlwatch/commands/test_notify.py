@@ -49,8 +49,9 @@ def run(args: argparse.Namespace) -> int:
         return 2
     chosen = [r for r in config.receivers if args.receiver in {None, r.name}]
     if not chosen:
-        known = ", ".join(receiver.name for receiver in config.receivers) or "none is configured"
-        print(f"no receiver {args.receiver or ''}; known: {known}", file=sys.stderr)
+        known = ", ".join(receiver.name for receiver in config.receivers)
+        text = f"no receiver is called {args.receiver}; known: {known}" if known else "no receiver is configured"
+        print(text, file=sys.stderr)
         return 2
     return max(asyncio.run(_tell(receiver, dry_run=args.dry_run)) for receiver in chosen)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
 from verlwatch.core import steps
 from verlwatch.core.engine import Engine
 from verlwatch.core.phases import STEP, THROUGHPUT
-from verlwatch.core.types import Transition
+from verlwatch.core.types import Diagnosis, Transition
 from verlwatch.replay import Progress, replay
 
 STRETCH = 50
@@ -63,6 +63,8 @@ class History:
     transitions: list[Transition] = field(default_factory=list)
     release: str = ""
     planned: int | None = None
+    still: dict[str, Diagnosis] = field(default_factory=dict)
+    """What holds of each open incident at the last step."""
 
     def found(self) -> list[Found]:
         """Each incident once, in the order in which they opened."""
@@ -73,6 +75,8 @@ class History:
 
     def _found(self, life: Sequence[Transition]) -> Found:
         opened, latest = life[0], life[-1]
+        if (now := self.still.get(latest.incident)) is not None:
+            latest = replace(latest, ratio=now.ratio, before=now.before, after=now.after)
         onset, last = latest.onset_step, latest.last_step
         lines = [line for line in self.lines if line.attempt == opened.attempt]
         before = [line for line in lines if onset - STRETCH <= line.step < onset]
@@ -108,6 +112,7 @@ def read(paths: Sequence[Path], run: str, engine: Engine, progress: Progress | N
     state = engine.runs.get(run)
     if state is not None:
         history.release, history.planned = state.release, state.planned
+        history.still = {incident.id: incident.diagnoses[0] for incident in state.incidents}
     history.lines = [
         _line(attempt, step, values, releases[attempt])
         for (attempt, step), values in sorted(told.items())

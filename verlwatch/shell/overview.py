@@ -77,7 +77,7 @@ class Overview:
         self._lags: dict[str, Lag] = {}
         self._at_rest: dict[str, SourceView] = {}
         """What of the last look needs no other while it is the same: everything is judged, and told in the log."""
-        self._said: dict[str, tuple[str, str | None]] = {}  # source -> state and error as last logged
+        self._said: dict[str, tuple[str, str | None, int]] = {}  # source -> state, error and generation as last logged
 
     # ------------------------------------------------------------------------------------------------ what happens
     def recall(self, changes: Iterable[tuple[float, Transition]]) -> None:
@@ -118,10 +118,11 @@ class Overview:
 
     def _log(self, view: SourceView) -> None:
         """A log that cannot be read must not be told by the status page alone."""
-        now = ("reading" if view.readable else view.state, view.error)
+        now = ("reading" if view.readable else view.state, view.error, view.generation)
         if now != self._said.get(view.source):
             say = log.info if view.readable else log.warning
-            say("source", source=view.source, run=view.run, state=view.state, error=view.error)
+            more = {"error": view.error} if view.error else {}
+            say("source", source=view.source, run=view.run, state=view.state, generation=view.generation, **more)
         self._said[view.source] = now
 
     # ------------------------------------------------------------------------------------------------ answers

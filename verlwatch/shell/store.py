@@ -78,9 +78,7 @@ class Store:
     Every method may raise StoreUnavailable, after which nothing has changed, or StoreDamaged.
     """
 
-    def __init__(
-        self, path: Path, opened: Opened, thread: Worker, lock: int, *, durable: bool = False
-    ) -> None:
+    def __init__(self, path: Path, opened: Opened, thread: Worker, lock: int, *, durable: bool = False) -> None:
         self.path = path
         self.set_aside = opened.set_aside
         """Where a damaged database was put when this one was made anew."""

@@ -1,1 +1,1 @@
-"""The HTTP side: health, readiness, status for programs, for Prometheus and for people.  It reads; a hub's takes deliveries."""
+"""The HTTP side: health, readiness, status for programs, for Prometheus and for people; a hub's takes deliveries."""

@@ -1,9 +1,9 @@
 """Who may ask, and what every answer carries.
 
 A page the user visits must not be able to read this server through the user's browser: requests whose ``Host`` is not
-one of ours are refused (DNS rebinding), and nothing but GET and HEAD is served, but for a hub's
-deliveries, which have tokens of their own.  Where a token is configured
-everything needs it but the two health questions, which are answered in short without.
+one of ours are refused (DNS rebinding), and nothing but GET and HEAD is served, but for a hub's deliveries, which have
+tokens of their own.  Where a token is configured everything needs it but the two health questions, which are answered
+in short without.
 """
 
 from __future__ import annotations
