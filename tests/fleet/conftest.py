@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from tests.daemon.conftest import Starter
 from tests.fleet.fleet import FILES, HUB
 from tests.fleet.network import Network, NotPermittedError
 
@@ -19,3 +20,10 @@ def network() -> Iterator[Network]:
         pytest.skip(f"network namespaces cannot be made here: {error}")
     with network:
         yield network
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Starter]:
+    starter = Starter()
+    yield starter
+    await starter.end()
