@@ -24,7 +24,7 @@ from verlwatch import roles
 from verlwatch.config import Config, ConfigError
 from verlwatch.core.engine import RECALL
 from verlwatch.core.types import Outcome
-from verlwatch.fields import Secret, SecretError, read_secret
+from verlwatch.fields import Secret, SecretError, open_to_others, read_secret
 from verlwatch.shell import logs, systemd
 from verlwatch.shell.clock import Clock, Evenness, SystemClock
 from verlwatch.shell.deliver import Deliver
@@ -115,6 +115,9 @@ class App:
         engine.restore(await self._store.load(RECALL, prefix="timing"))
         for notice in self._store.notices:
             log.warning("database", notice=notice)
+        for _, path in configuration.secret_paths(config):
+            if (text := open_to_others(path)) is not None:
+                log.warning("secret", notice=text)
         inbox = Inbox()
         self._tail = Tail(_following(config), inbox, engine.cursors, clock=clock)
         self._hub = roles.hub(config, inbox, clock, engine)

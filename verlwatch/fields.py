@@ -267,6 +267,14 @@ def secret_file(path: str, env: Mapping[str, str] = os.environ) -> Path:
     return Path(folder) / path.removeprefix(CREDENTIAL)
 
 
+def open_to_others(path: str) -> str | None:
+    """What is wrong with who may read a secret file; of a credential systemd itself decides that."""
+    if path.startswith(CREDENTIAL):
+        return None
+    mode = stat.S_IMODE(Path(path).stat().st_mode)
+    return f"{path} is open to other users (mode {mode:04o}); chmod 600 it" if mode & 0o077 else None
+
+
 def read_regular(path: Path, limit: int) -> bytes:
     """The first ``limit`` + 1 bytes of a regular file.
 

@@ -13,7 +13,7 @@ from verlwatch.config._overrides import OVERRIDES, apply, variable
 from verlwatch.config._problems import ConfigError, KeyPath, Place, Problem, Severity, meant, problem
 from verlwatch.config._settings import NOTHING_TO_WATCH, secret_paths, state_dir
 from verlwatch.config._yaml import read
-from verlwatch.fields import CREDENTIAL, SecretError, parse_url, read_secret
+from verlwatch.fields import CREDENTIAL, SecretError, open_to_others, parse_url, read_secret
 from verlwatch.shell._ray import Sessions
 from verlwatch.shell.state_dir import network_file_system
 
@@ -62,9 +62,8 @@ def _secret(key: str, path: str, env: Mapping[str, str]) -> Iterator[tuple[str, 
             parse_url(secret.reveal())
         except ValueError as error:
             yield f"the content of {path} {error}", "error"
-    # systemd itself decides who may read a credential.
-    if not path.startswith(CREDENTIAL) and (mode := stat.S_IMODE(Path(path).stat().st_mode)) & 0o077:
-        yield f"{path} is open to other users (mode {mode:04o}); chmod 600 it", "warning"
+    if (text := open_to_others(path)) is not None:
+        yield text, "warning"
 
 
 def _logs(config: Config) -> Iterator[Finding]:
