@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +18,7 @@ from aiohttp import web
 from tests.conftest import DATA, SOAK
 from tests.daemon.harness import Daemon, Sink, projection
 from tests.fleet.network import Host, Network
+from verlwatch.core.fleet import AGENT_RULES
 
 HUB = "hub"
 HUB_PORT, SINK_PORT = 9878, 9000
@@ -177,26 +177,17 @@ class Fleet:
         for name in (*FILES, HUB):
             assert await self.daemons[name].stop() == 0, name
 
-    def outcome(self) -> dict[str, Any]:
-        """What must be the same whatever happened: all but times, and the hub's numbers of shipments."""
-        hub = projection(self.folder / f"{HUB}-state")
-        del hub["cursors"]
-        for _, data in hub["states"].values():
-            if "attempts" in data:
-                data["attempts"]["views"].sort()  # whoever was heard first
-        outcome: dict[str, Any] = {
-            **hub,
-            "steps": [(*key, json.loads(data)) for *key, data in hub["steps"]],
-            "transitions": [[one for one in hub["transitions"] if one["run"] == run] for run in RUNS],
-            "told": sorted(self.sink.told()),
-            "positions": {name: projection(self.folder / f"{name}-state")["cursors"] for name in FILES},
-            "waiting": {name: waiting(self.folder / f"{name}-state") for name in FILES},
-        }
-        return {part: repr(_plain(value)).replace(str(self.folder), "FLEET") for part, value in outcome.items()}
+    def read(self) -> bool:
+        """Whether every agent has read its file to the end, and given all of it away."""
+        return all(
+            [cursor[3] for cursor in projection(self.folder / f"{name}-state")["cursors"]] == [len(text)]
+            and not waiting(self.folder / f"{name}-state")
+            for name, text in self._texts.items()
+        )
 
-    def told_twice(self) -> set[str]:
-        """The ids of messages that came more than once."""
-        return {key for key, count in Counter(key for _, key, _ in self.sink.received).items() if count > 1}
+    def told(self) -> set[tuple[str, str]]:
+        """Ids and reasons of the messages about runs."""
+        return {(key, body["reason"]) for _, key, body in self.sink.received if body["rule"] not in AGENT_RULES}
 
     def _secret(self, name: str, text: str) -> None:
         file = self.folder / f"{name}.token"
@@ -204,6 +195,21 @@ class Fleet:
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
             out.write(text)
         new.replace(file)
+
+
+def outcome(hub_state: Path) -> dict[str, str]:
+    """What a hub must have of its runs whatever happened: all but times, and the numbers of shipments."""
+    hub = projection(hub_state)
+    states = {key: state for key, state in hub["states"].items() if key[0] != "agent"}
+    for _, data in states.values():
+        if "attempts" in data:
+            data["attempts"]["views"].sort()  # whoever was heard first
+    parts = {
+        "states": states,
+        "steps": [(*key, json.loads(data)) for *key, data in hub["steps"]],
+        "transitions": [[one for one in hub["transitions"] if one["run"] == run] for run in RUNS],
+    }
+    return {part: repr(_plain(value)).replace(str(hub_state.parent), "FLEET") for part, value in parts.items()}
 
 
 def _plain(value: Any) -> Any:

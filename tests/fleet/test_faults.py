@@ -9,31 +9,17 @@ import pytest
 
 from tests.conftest import SOAK
 from tests.fleet.faults import FAULTS, Fault
-from tests.fleet.fleet import RUNS, Fleet
+from tests.fleet.fleet import RUNS, Fleet, outcome
 from tests.fleet.network import Network
+from tests.fleet.undisturbed import judge
 
 SKEWS = {"n1": 90.0, "n2": -90.0, "n6": 90.0}
-
-_calm: dict[str, Any] = {}
 
 
 async def begun(fleet: Fleet) -> None:
     """The driver is heard first; what if not is told in test_joining."""
     fleet.write(0.02, ["n1"])
     await fleet.settled()
-
-
-async def calm(network: Network, folder: Path) -> dict[str, Any]:
-    """The outcome when nothing happens and every file comes at once; made once."""
-    if not _calm:
-        async with Fleet(network, folder) as fleet:
-            await begun(fleet)
-            fleet.write(1.0)
-            await fleet.settled()
-            await fleet.stop()
-            _calm.update(fleet.outcome())
-        assert len(fleet.sink.told()) > 20
-    return _calm
 
 
 async def weathered(
@@ -70,12 +56,15 @@ def one_of_each(status: dict[str, Any]) -> None:
     ]
 
 
-def same(fleet: Fleet, expected: dict[str, Any]) -> None:
-    outcome = fleet.outcome()
-    assert outcome.keys() == expected.keys()
-    for part, calmly in expected.items():
-        assert calmly
-        assert unlike(outcome[part], calmly) == "", part
+async def same_as_undisturbed(fleet: Fleet, folder: Path) -> None:
+    folder.mkdir()
+    told = await judge(folder / "state")
+    assert len(told) > 20
+    assert fleet.told() == told
+    assert fleet.read()
+    weathered, calm = outcome(fleet.folder / "hub-state"), outcome(folder / "state")
+    for part, expected in calm.items():
+        assert unlike(weathered[part], expected) == "", part
 
 
 def unlike(one: str, other: str) -> str:
@@ -89,17 +78,16 @@ def unlike(one: str, other: str) -> str:
 async def test_a_fleet_that_everything_happens_to_ends_as_one_that_nothing_happens_to(
     network: Network, tmp_path: Path
 ) -> None:
-    expected = await calm(network, tmp_path / "calm")
     fleet = await weathered(FAULTS, network, tmp_path / "storm", SKEWS)
-    same(fleet, expected)
+    await same_as_undisturbed(fleet, tmp_path / "calm")
 
 
-@pytest.mark.skipif(
-    not SOAK, reason="one fault after the other is tried above; each by itself, and long, with make soak"
+@pytest.mark.skipif(not SOAK, reason="all faults are tried above, in turn; each by itself, and long, with make soak")
+@pytest.mark.parametrize(
+    "faults", [(), *((fault,) for fault in FAULTS)], ids=lambda faults: faults[0].__name__ if faults else "nothing"
 )
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 async def test_a_fleet_that_one_thing_happens_to_for_long_ends_as_one_that_nothing_happens_to(
-    fault: Fault, network: Network, tmp_path: Path
+    faults: tuple[Fault, ...], network: Network, tmp_path: Path
 ) -> None:
-    expected = await calm(network, tmp_path / "calm")
-    same(await weathered((fault,), network, tmp_path / "storm"), expected)
+    fleet = await weathered(faults, network, tmp_path / "storm")
+    await same_as_undisturbed(fleet, tmp_path / "calm")
