@@ -22,7 +22,7 @@ import structlog
 from verlwatch import config as configuration
 from verlwatch import roles
 from verlwatch.config import Config, ConfigError
-from verlwatch.core.engine import RECALL
+from verlwatch.core.engine import MAX_ATTEMPTS, RECALL
 from verlwatch.core.types import Outcome
 from verlwatch.fields import Secret, SecretError, open_to_others, read_secret
 from verlwatch.shell import logs, systemd
@@ -112,7 +112,7 @@ class App:
     async def _build(self, session: aiohttp.ClientSession) -> None:
         config, clock = self.config, self._clock
         engine = self._engine = roles.engine(config)
-        engine.restore(await self._store.load(RECALL, prefix="timing"))
+        engine.restore(await self._store.load(RECALL, attempts=MAX_ATTEMPTS, prefix="timing"))
         for notice in self._store.notices:
             log.warning("database", notice=notice)
         for _, path in configuration.secret_paths(config):

@@ -65,7 +65,7 @@ def test_the_live_attempt_is_the_current_one_and_judged_to_its_last_step(first: 
         engine, offsets = Engine(), dict[tuple[str, int], int]()
         for source, generation, text in pieces:
             at = offsets.get((source, generation), 0)
-            engine.feed(Chunk(source, generation, at, text.encode(), run="r"), 0.0)
+            engine.feed(Chunk(source, generation, at, text.encode(), run="r", history_to=1 << 40), 0.0)
             offsets[source, generation] = at + len(text)
         run = engine.runs["r"]
         assert run.step == last, number

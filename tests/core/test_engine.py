@@ -478,9 +478,9 @@ def test_the_form_of_the_state_changes_with_its_version_only() -> None:
     assert run.data is not None
     assert series.data is not None
     assert (STATE_VERSION, sorted(run.data)) == (
-        3,
-        ["attempts", "bar_full", "expected", "finished", "implausible", "incidents", "judged", "planned", "recent",
-         "release", "step", "step_at", "steps_seen", "waiting"],
+        4,
+        ["attempts", "bar_full", "expected", "finished", "implausible", "incidents", "judged", "planned",
+         "prints_total", "recent", "release", "step", "step_at", "steps_seen", "waiting"],
     )  # fmt: skip
     assert (series.version, sorted(series.data)) == (
         1,

@@ -20,6 +20,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from math import isnan, nan
 from typing import Any, NamedTuple
 
@@ -27,6 +28,11 @@ from verlwatch.core.phases import PHASES, STEP
 from verlwatch.core.types import Writer
 
 RECALL = 1024
+FIRST = 16
+"""The first steps of an attempt are kept as well: with them a log begins that is read later."""
+MAX_ATTEMPTS = 8
+SURE = 2
+"""Steps after which a writer is known for one that tells of training."""
 MAX_LEAP = 10_000
 """No run skips so many steps."""
 MAX_VIEWS = 64
@@ -67,7 +73,7 @@ class _Attempt:
         if known is None:
             self.steps[step] = signature
             if len(self.steps) > RECALL:
-                del self.steps[next(iter(self.steps))]  # the first one told: steps come in order
+                del self.steps[next(islice(self.steps, FIRST, None))]  # the oldest of the others
         else:
             for i, value in enumerate(signature):
                 if isnan(known[i]):
@@ -79,7 +85,7 @@ class _Attempt:
 class _View:
     """What one writer of a source has shown so far.  ``undecided`` until a step with timing tells its attempt.
 
-    ``doubted`` is a step out of line that waits for the next one to go on from it.
+    ``doubted`` is a step out of line that waits for the next one to go on from it, ``told`` counts those with timing.
     """
 
     generation: int
@@ -88,6 +94,7 @@ class _View:
     undecided: bool = True
     restarted: bool = False
     doubted: int = -1
+    told: int = 0
 
 
 Voice = tuple[str, int, str]
@@ -95,7 +102,7 @@ Voice = tuple[str, int, str]
 
 
 class Attempts:
-    """The attempts of one run, as far as they are still needed to place a step: the current one and the one before."""
+    """The attempts of one run, as far as they are still needed to place a step: the last MAX_ATTEMPTS."""
 
     def __init__(self) -> None:
         self._views: dict[Voice, _View] = {}
@@ -123,9 +130,11 @@ class Attempts:
         self, source: str, generation: int, writer: Writer, step: int, seconds: Mapping[str, float]
     ) -> Place | None:
         """Finds the attempt of a step and remembers its seconds there; None if the line is not to be believed."""
-        if not writer.pid and any(s == source and pid for s, pid, _ in self._views):
-            return None  # where the trainer speaks with a prefix, a line without one is somebody else's
         view = self._view(source, generation, writer, step)
+        rival = 0 if view.told else self._rival(source, generation, writer)
+        # where the trainer speaks with a prefix a line without one is somebody else's, and the reverse
+        if rival and ((rival >= SURE and not writer.pid) or not self._goes_on(view, step)):
+            return None
         if not seconds:
             number = self._presumed(view) if view.undecided else view.attempt
             return Place(number, number == self.current, began=False, echo=False)
@@ -137,6 +146,7 @@ class Attempts:
             view.restarted = back
             view.undecided = back or self._contradicts(view, step, signature)
         view.last_step, view.doubted = step, -1
+        view.told += 1
         before = self.current
         if view.undecided:
             view.attempt = self._decide(view, step, signature)
@@ -151,10 +161,12 @@ class Attempts:
 
     def is_current(self, source: str, writer: Writer) -> bool:
         """Whether what ``writer`` says now in ``source`` is about the current attempt."""
-        view = self._views.get((source, *writer[1:]))
-        if view is None:  # another process is believed only while no trainer is known in this source
-            return not (writer.pid and any(s == source and pid for s, pid, _ in self._views))
-        return view.attempt in {0, self.current}
+        own = self._views.get((source, *writer[1:]))
+        if own is None:  # another process is believed only while no trainer is known in this source
+            return not (
+                writer.pid and any(s == source and pid and known.told for (s, pid, _), known in self._views.items())
+            )
+        return own.attempt in {0, self.current}
 
     def _view(self, source: str, generation: int, writer: Writer, step: int) -> _View:
         voice = (source, *writer[1:])
@@ -195,15 +207,27 @@ class Attempts:
         return attempt is not None and attempt.matches(step, signature) is False
 
     def _decide(self, view: _View, step: int, signature: array[float]) -> int:
-        current, earlier = self._attempts[self.current], self._attempts.get(self.current - 1)
+        current, *earlier = sorted(self._attempts.values(), key=lambda attempt: -attempt.number)
         seen = current.matches(step, signature)
         if seen:
             return current.number
         left_current = view.restarted and view.attempt == current.number
-        if earlier is not None and earlier.matches(step, signature):
-            return self._promote(earlier) if left_current else earlier.number
+        for attempt in earlier:
+            if attempt.matches(step, signature):
+                return self._promote(attempt) if left_current else attempt.number
         joins = seen is None and (not left_current or current.last_step < 0)
         return current.number if joins else self._begin()
+
+    def _rival(self, source: str, generation: int, writer: Writer) -> int:
+        """How many steps a writer has told in a source that speaks with a prefix where this one does not, or so."""
+        return max(
+            (
+                known.told
+                for (other, pid, _), known in self._views.items()
+                if other == source and known.generation == generation and bool(pid) != bool(writer.pid)
+            ),
+            default=0,
+        )
 
     def _promote(self, earlier: _Attempt) -> int:
         """An attempt that another source told of too early turns out to be the later one."""
@@ -217,7 +241,8 @@ class Attempts:
     def _begin(self) -> int:
         number = self.current + 1
         self._attempts[number] = _Attempt(number)
-        self._attempts.pop(number - 2, None)
+        if len(self._attempts) > MAX_ATTEMPTS:
+            del self._attempts[min(self._attempts)]
         return number
 
     def recall(self, rows: Iterable[tuple[int, int, Mapping[str, float]]]) -> None:
@@ -233,7 +258,7 @@ class Attempts:
             "attempts": {str(number): attempt.last_step for number, attempt in self._attempts.items()},
             "resumed": [list(voice) for voice in self._resumed],
             "views": [
-                [*voice, v.generation, v.last_step, v.attempt, v.undecided, v.restarted, v.doubted]
+                [*voice, v.generation, v.last_step, v.attempt, v.undecided, v.restarted, v.doubted, v.told]
                 for voice, v in self._views.items()
             ],
         }

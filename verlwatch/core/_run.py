@@ -26,7 +26,7 @@ from verlwatch.core.types import (
 
 STRAYS, STRAYS_OF = 15, 40
 """So many contradictions among so many steps are no restart any more."""
-STATE_VERSION = 3
+STATE_VERSION = 4
 _THROUGHPUT_KEY = "perf/throughput"
 _EVENT: dict[Reason, EventName] = {"opened": "opened", "escalated": "updated", "updated": "updated"}
 
@@ -61,6 +61,7 @@ class Run:
         self.release = ""
         self.steps_seen = 0
         self.implausible = 0
+        self.prints_total = False  # whether it tells the tokens of a step
         self.strays: deque[bool] = deque(maxlen=STRAYS_OF)
         """Of the last steps: whether each contradicted the steps before it (see `astray`)."""
 
@@ -75,7 +76,9 @@ class Run:
             return
         told.steps.append(StepRow(self.name, place.attempt, samples.step, now, samples.values))
         if timings:
-            self.strays.append(not place.echo and (place.began or not place.current))
+            # a step before the last one that nobody has told: history may be read so, a training does not go so
+            behind = samples.step < self.step and not told.history
+            self.strays.append(not place.echo and (place.began or not place.current or behind))
         if not place.current:
             return
         if place.began:
@@ -135,7 +138,8 @@ class Run:
     def _judge(self, samples: Samples, timings: dict[str, float], attempt: int, now: float, told: Told) -> None:
         """Lets the step be judged, and tells what came of it."""
         self.release = steps.release(samples.values, samples.decimals) or self.release
-        facts = steps.read(samples.values, self.release, timings)
+        self.prints_total = self.prints_total or steps.TOTAL_TOKENS in samples.values
+        facts = steps.read(samples.values, self.release, timings, prints_total=self.prints_total)
         fresh, endings = self.judged.judge((attempt, samples.step), facts)
         self.steps_seen += fresh
         if not fresh or self.finished:
@@ -190,6 +194,7 @@ class Run:
             "finished": self.finished,
             "bar_full": self.bar_full,
             "release": self.release,
+            "prints_total": self.prints_total,
             "steps_seen": self.steps_seen,
         }
 
@@ -205,7 +210,7 @@ class Run:
         self.heard_at = self.step_at
         self.planned, self.release = data["planned"], data["release"]
         self.finished, self.bar_full = data["finished"], data["bar_full"]
-        self.steps_seen = data["steps_seen"]
+        self.steps_seen, self.prints_total = data["steps_seen"], data["prints_total"]
         return self
 
     def recall(self, rows: Iterable[StepRow]) -> None:

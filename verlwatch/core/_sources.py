@@ -95,7 +95,10 @@ class Sources:
         return reader
 
     def _extracts(self, source: str, records: Iterable[Record]) -> Iterator[Extract]:
-        """What is new of ``records``: history, and what came while somebody watched, apart."""
+        """What is new of ``records``: history, and what came while somebody watched, apart.
+
+        A line that lost its end is settled by time, behind all that was there: it is history, too.
+        """
         cursor = self.cursors[source]
         history: list[Record] = []
         news: list[Record] = []
@@ -103,7 +106,7 @@ class Sources:
             _, generation, end, *_ = record.origin
             if generation == cursor.generation and end <= cursor.applied_to:
                 continue
-            (history if end <= cursor.history_to else news).append(record)
+            (history if end <= cursor.history_to + 1 else news).append(record)
         for part, is_history in ((history, True), (news, False)):
             if part:
                 yield Extract(source, self._runs.get(source, source), tuple(part), is_history)

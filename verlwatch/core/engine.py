@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from verlwatch.core._attempts import RECALL
+from verlwatch.core._attempts import MAX_ATTEMPTS, RECALL
 from verlwatch.core._run import STATE_VERSION, Run, Told
 from verlwatch.core._sources import Sources
 from verlwatch.core.fleet import STATE_VERSION as AGENT_STATE_VERSION
@@ -34,7 +34,7 @@ from verlwatch.core.types import (
 SILENT_S = 86_400.0
 """A run of which nothing was heard for so long may be forgotten where there is no room for another."""
 
-__all__ = ["RECALL", "Engine", "merged"]
+__all__ = ["MAX_ATTEMPTS", "RECALL", "Engine", "merged"]
 
 
 class Engine:

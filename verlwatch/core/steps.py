@@ -15,6 +15,7 @@ from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
 from verlwatch.core.types import Workload
 
 _TIMING = (*((phase.name, phase.keys) for phase in PHASES), (STEP, ("timing_s/step", "perf/time_per_step")))
+TOTAL_TOKENS = "perf/total_num_tokens"
 LONGEST_S = 1e9
 """No phase takes thirty years."""
 _INTERRUPTIONS = ("testing", "save_checkpoint")
@@ -44,10 +45,18 @@ def timings(values: Mapping[str, float]) -> dict[str, float]:
     return seconds
 
 
-def read(values: Mapping[str, float], version: str, seconds: dict[str, float] | None = None) -> StepFacts:
+def read(
+    values: Mapping[str, float],
+    version: str,
+    seconds: dict[str, float] | None = None,
+    *,
+    prints_total: bool = False,
+) -> StepFacts:
     """Facts of one step of a `release`, the interruptions taken out of STEP.
 
-    ``seconds`` are the `timings`, where the caller has them already.  Throughput is the step's tokens over its seconds
+    ``seconds`` are the `timings`, where the caller has them already.  A run that ``prints_total`` tells its tokens in
+    every step: where the number is missing it is unknown, and what stands for it elsewhere is another measure of work.
+    Throughput is the step's tokens over its seconds
     and GPUs: where STEP is printed, it adds nothing at equal work.
     """
     seconds = timings(values) if seconds is None else dict(seconds)
@@ -55,7 +64,7 @@ def read(values: Mapping[str, float], version: str, seconds: dict[str, float] | 
         seconds[STEP] -= _interruptions(seconds, version)
     elif abs(throughput := values.get("perf/throughput", nan)) < LONGEST_S:
         seconds[THROUGHPUT] = throughput
-    return StepFacts(seconds, _work(values))
+    return StepFacts(seconds, _work(values, prints_total=prints_total))
 
 
 def release(values: Mapping[str, float], decimals: int | None) -> str:
@@ -94,8 +103,8 @@ def _contains(part: str, version: str) -> bool:
     return version != "0.6-0.7.0"
 
 
-def _work(values: Mapping[str, float]) -> Workload:
-    tokens = values.get("perf/total_num_tokens")
-    if tokens is None and "response_length/mean" in values:
+def _work(values: Mapping[str, float], *, prints_total: bool) -> Workload:
+    tokens = values.get(TOTAL_TOKENS)
+    if tokens is None and not prints_total and "response_length/mean" in values:
         tokens = values["response_length/mean"] + values.get("prompt_length/mean", 0.0)
     return Workload(tokens, values.get("response_length/max"))

@@ -113,16 +113,17 @@ def read(paths: Sequence[Path], run: str, engine: Engine, progress: Progress | N
     if state is not None:
         history.release, history.planned = state.release, state.planned
         history.still = {incident.id: incident.diagnoses[0] for incident in state.incidents}
+    prints_total = any(steps.TOTAL_TOKENS in values for values in told.values())
     history.lines = [
-        _line(attempt, step, values, releases[attempt])
+        _line(attempt, step, values, releases[attempt], prints_total=prints_total)
         for (attempt, step), values in sorted(told.items())
         if steps.timings(values)
     ]
     return history
 
 
-def _line(attempt: int, step: int, values: Mapping[str, float], release: str) -> Line:
-    facts = steps.read(values, release)
+def _line(attempt: int, step: int, values: Mapping[str, float], release: str, *, prints_total: bool) -> Line:
+    facts = steps.read(values, release, prints_total=prints_total)
     total = steps.timings(values).get(STEP)
     return Line(attempt, step, total, dict(facts.seconds), facts.work.tokens, facts.work.longest)
 

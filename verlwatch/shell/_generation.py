@@ -15,6 +15,7 @@ Identity = tuple[int, int]  # device, inode
 
 LINGER_S = 5.0  # a replaced file must have been silent so long before the next one is read
 LINGER_MAX_S = 60.0  # a replaced file that never falls silent holds the next one up no longer
+_TAIL_BYTES = 1 << 20
 _HOLE_BYTES = 1 << 20  # NUL bytes skipped at once at the beginning of a file
 
 
@@ -101,6 +102,11 @@ class Generation:
         self.mark = os.pread(self.fd, size, offset - size)
         self._head = os.pread(self.fd, min(HEAD_BYTES, offset), 0)
         self._head_digest = digest(self._head)
+
+    def skip_to_end(self) -> None:
+        """Goes on behind the last whole line: what is written of the next one belongs to what comes."""
+        size = min(_TAIL_BYTES, self.size)
+        self.skip_to(self.size - size + (os.pread(self.fd, size, self.size - size).rfind(b"\n") + 1 or size))
 
     def seen(self, status: os.stat_result) -> None:
         """Notes what a stat of the path said, which names this file."""

@@ -245,7 +245,7 @@ class Source:
         if self._awaited and now - first.changed_ns / 1e9 < OLD_S:
             return
         if self._start == "end":
-            first.skip_to(first.size)
+            first.skip_to_end()
             self._skipped = True
         elif self._start == "last-run":
             self._history_to = first.size
