@@ -174,9 +174,9 @@ class Attempts:
         if view is None:
             earlier = [known for (known_source, *_), known in self._views.items() if known_source == source]
             attempt = max((known.attempt for known in earlier), default=0)
-            if voice in self._resumed and not earlier and self._attempts[self.current].last_step >= 0:
-                attempt = self.current  # it goes on in a log of its own, as with every job of a Ray session
-            view = self._views[voice] = _View(generation, attempt=attempt, restarted=attempt > 0)
+            # training may go on in a log of its own, as with every job of a Ray session
+            goes_on = voice in self._resumed and not earlier and self._attempts[self.current].last_step >= 0
+            view = self._views[voice] = _View(generation, attempt=attempt, restarted=attempt > 0 or goes_on)
             self._resumed.pop(voice, None)
             if len(self._views) > MAX_VIEWS:
                 del self._views[next(iter(self._views))]
@@ -196,7 +196,7 @@ class Attempts:
 
     def _presumed(self, view: _View) -> int:
         """The attempt of a line without timing (validation before training) that comes before the decision."""
-        return self.current + (view.restarted and view.attempt == self.current)
+        return self.current + (view.restarted and view.attempt in {0, self.current})
 
     def _goes_back(self, view: _View, step: int, signature: array[float]) -> bool:
         return step < view.last_step or (step == view.last_step and self._contradicts(view, step, signature))
@@ -212,10 +212,11 @@ class Attempts:
         if seen:
             return current.number
         left_current = view.restarted and view.attempt == current.number
+        begins = view.restarted and view.attempt in {0, current.number}
         for attempt in earlier:
             if attempt.matches(step, signature):
                 return self._promote(attempt) if left_current else attempt.number
-        joins = seen is None and (not left_current or current.last_step < 0)
+        joins = seen is None and (not begins or current.last_step < 0)
         return current.number if joins else self._begin()
 
     def _rival(self, source: str, generation: int, writer: Writer) -> int:
