@@ -85,10 +85,8 @@ def test_every_setting_is_either_live_or_needs_a_restart(name: str) -> None:
 
 
 def test_agents_come_and_go_and_being_a_hub_needs_a_restart(loads: Loads) -> None:
-    none, one, two = (
-        loads("hub: {agents: [%s]}" % ", ".join(f"{{name: n{i}, token_file: /t{i}}}" for i in range(count)))
-        for count in range(3)
-    )
+    agents = [f"{{name: n{number}, token_file: /t{number}}}" for number in range(2)]
+    none, one, two = (loads(f"hub: {{agents: [{', '.join(agents[:count])}]}}") for count in range(3))
     assert changes(one, two) == Reload(live=("hub.agents",))
     assert in_force(one, two).hub == two.hub
     for old, new in ((none, one), (one, none)):

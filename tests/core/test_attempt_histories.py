@@ -72,3 +72,41 @@ def test_the_live_attempt_is_the_current_one_and_judged_to_its_last_step(first: 
         assert run.judged.last["gen"] == (run.attempts.current, last), number
         assert run.attempts.current <= count + 1, number
         assert not run.astray, number
+
+
+def folder(seed: random.Random) -> tuple[list[Piece], list[tuple[str, str]], int, int]:
+    """One console log and one JSONL for each attempt, read file after file; then the last attempt goes on."""
+    start, count = 0, seed.choice([2, 3, 4])
+    console: list[Piece] = []
+    jsonl: list[Piece] = []
+    for number in range(count):
+        last = start + seed.randint(20, 60)
+        resume = f"Setting global step to {start}" if start else "Training from scratch"
+        steps = attempt(number, start + 1, last + (40 if number == count - 1 else 0), seed)
+        shown = "".join(line for line, _ in steps[: last - start])
+        console.append((f"log-{number}", 0, f"(TaskRunner pid={1000 + number}) {resume}\n{shown}"))
+        jsonl.append((f"jsonl-{number}", 0, "".join(line for _, line in steps[: last - start])))
+        if number < count - 1:
+            start = max(0, last - seed.choice([0, 3, 10, 100]))
+    return seed.choice([console + jsonl, jsonl + console]), steps[last - start :], last, count
+
+
+@pytest.mark.parametrize("first", range(0, HISTORIES, 50))
+def test_of_many_files_the_live_attempt_is_judged(first: int) -> None:
+    for number in range(first, first + 50):
+        seed = random.Random(number)
+        pieces, live, last, count = folder(seed)
+        engine, offsets = Engine(), dict[str, int]()
+        for source, generation, text in pieces:
+            engine.feed(Chunk(source, generation, 0, text.encode(), run="r", history_to=len(text)), 0.0)
+            offsets[source] = len(text)
+        for lines in live:
+            both = [(f"log-{count - 1}", lines[0]), (f"jsonl-{count - 1}", lines[1])]
+            for source, text in seed.sample(both, 2):
+                engine.feed(Chunk(source, 0, offsets[source], text.encode(), run="r"), 0.0)
+                offsets[source] += len(text)
+        run = engine.runs["r"]
+        assert run.step == last + len(live), number
+        assert run.judged.last["gen"] == (run.attempts.current, run.step), number
+        assert run.attempts.current <= 2 * count, number
+        assert not run.astray, number

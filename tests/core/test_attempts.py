@@ -210,3 +210,32 @@ def test_a_first_start_that_resumes_is_the_first_attempt(tell: Told) -> None:
     again.attempts.restarted("new.log", AGAIN)
     again.attempts = Attempts.from_state(orjson.loads(orjson.dumps(again.attempts.state())))
     assert again.attempts.state()["resumed"] == [["new.log", 200, ""]]
+
+
+def test_one_line_with_a_prefix_does_not_mute_a_log_without(tell: Told) -> None:
+    for step in range(1, 51):
+        tell("log", step, writer=Writer())
+    assert tell.doubt("log", 7, writer=AGAIN, attempt=9) is None
+    assert [tell("log", step, writer=Writer()).attempt for step in range(51, 60)] == [1] * 9
+
+
+def test_a_trainer_that_speaks_with_a_prefix_from_now_on_is_believed_at_its_second_step(tell: Told) -> None:
+    for step in range(1, 51):
+        tell("log", step, writer=Writer())
+    assert tell.doubt("log", 48, writer=AGAIN, attempt=2) is None
+    assert tell("log", 49, writer=AGAIN, attempt=2) == Place(2, current=True, began=True, echo=False)
+
+
+def test_a_rewritten_log_may_speak_without_a_prefix(tell: Told) -> None:
+    for step in range(1, 51):
+        tell("log", step)
+    places = [tell("log", step, writer=Writer(), attempt=2, generation=2) for step in range(1, 60)]
+    assert {place.attempt for place in places} == {2}
+
+
+def test_a_long_attempt_is_recognised_by_its_first_steps(tell: Told) -> None:
+    for step in range(1, RECALL + 500):
+        tell("log", step)
+    assert tell("jsonl", 1, writer=Writer()) == Place(1, current=True, began=False, echo=True)
+    assert tell.doubt("other.jsonl", 2, writer=Writer(), attempt=7) is not None
+    assert tell.attempts.current == 2

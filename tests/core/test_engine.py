@@ -493,3 +493,22 @@ def test_one_huge_value_costs_no_message() -> None:
     training.lines[59] = training.lines[59].replace("timing_s/gen:", "timing_s/gen:1e308 - timing_s/was:")
     outcome = training.told()
     assert len(outcome.notifications) == len(outcome.transitions) >= 2
+
+
+@pytest.mark.parametrize("share", [0.8, 0.9, 0.95])
+def test_a_step_line_that_lost_its_end_is_no_slow_step(share: float) -> None:
+    lines = RUN.split(b"\n")
+    at = next(i for i, line in enumerate(lines) if b"step:80 - " in line)
+    lines[at] = lines[at][: int(share * len(lines[at]))]
+    outcome = Engine(SETTINGS).feed(Chunk("train.log", 1, 0, b"\n".join(lines)), 0.0)
+    assert [(t.event, t.phase, t.step) for t in outcome.transitions if t.step < 110] == []
+    assert len(outcome.transitions) == 7
+
+
+def test_a_history_that_ends_within_a_step_line_is_history() -> None:
+    end = RUN.index(b"step:215 - ")
+    history = RUN[: end + 1200] + b"\n"
+    engine = Engine(SETTINGS)
+    told = [engine.feed(Chunk("train.log", 1, 0, history, history_to=len(history)), 0.0), engine.tick(100.0)]
+    assert [transition for outcome in told for transition in outcome.transitions] == []
+    assert engine.runs["train"].step == 215

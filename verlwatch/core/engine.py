@@ -93,7 +93,7 @@ class Engine:
 
     # ------------------------------------------------------------------------------------------------ restart
     def restore(self, snapshot: Snapshot) -> None:
-        """Takes up where the store's last commit left off.  State of an unknown version is left out: it starts warm."""
+        """Takes up where the store's last commit left off.  State of another version is left out: it starts warm."""
         self._sources.restore(snapshot.cursors)
         for state in snapshot.states:
             if state.kind == "agent" and state.version == AGENT_STATE_VERSION and state.data is not None:

@@ -100,3 +100,13 @@ async def test_a_rerun_into_the_same_file_is_no_history(tmp_path: Path, start: S
     await driver.settle(8.0)
     assert numbers(driver.lines)[-6:] == [*range(100, 106)]
     assert driver.chunks[-1].history_to == 0
+
+
+async def test_a_line_that_is_half_written_at_the_start_is_read_whole(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    append(log, numbered(0, 4) + b"line 0000004 of ")
+    driver = watching(log, "end")
+    await driver.settle(1.0)
+    append(log, b"the log, as long as such lines are\n" + numbered(5, 1))
+    await driver.settle(1.0)
+    assert numbers(driver.lines) == [4, 5]
