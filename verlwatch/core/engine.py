@@ -31,6 +31,7 @@ from verlwatch.core.types import (
     Transition,
 )
 
+_VERSIONS = {"run": STATE_VERSION, "series": Watch.STATE_VERSION, "agent": AGENT_STATE_VERSION}
 SILENT_S = 86_400.0
 """A run of which nothing was heard for so long may be forgotten where there is no room for another."""
 
@@ -95,24 +96,24 @@ class Engine:
     def restore(self, snapshot: Snapshot) -> None:
         """Takes up where the store's last commit left off.  State of another version is left out: it starts warm."""
         self._sources.restore(snapshot.cursors)
-        for state in snapshot.states:
-            if state.kind == "agent" and state.version == AGENT_STATE_VERSION and state.data is not None:
-                with self._left_out_if_strange():
-                    self.fleet.restore(state.key, state.data)
-            if state.kind == "run" and state.version == STATE_VERSION and state.data is not None:
-                with self._left_out_if_strange():
-                    self.runs[state.key] = Run.from_state(state.key, self.settings, state.data)
+        known = [state for state in snapshot.states if state.data is not None and _is_known(state)]
+        self.strange_states = len(snapshot.states) - len(known)
+        for state in known:
+            with self._left_out_if_strange():
+                if state.kind == "agent":
+                    self.fleet.restore(state.key, state.data or {})
+                elif state.kind == "run":
+                    self.runs[state.key] = Run.from_state(state.key, self.settings, state.data or {})
         rows: dict[str, list[StepRow]] = {}
         for row in snapshot.steps:
             rows.setdefault(row.run, []).append(row)
         for name, run in self.runs.items():
             run.recall(rows.get(name, ()))
-        for state in snapshot.states:
+        for state in known:
             name, _, metric = state.key.partition("\0")
-            usable = state.kind == "series" and state.version == Watch.STATE_VERSION and state.data is not None
-            if usable and name in self.runs and state.data is not None:
+            if state.kind == "series" and name in self.runs:
                 with self._left_out_if_strange():
-                    self.runs[name].judged.restore_series(metric, state.data)
+                    self.runs[name].judged.restore_series(metric, state.data or {})
 
     @contextmanager
     def _left_out_if_strange(self) -> Iterator[None]:
@@ -173,6 +174,10 @@ class Engine:
             del self.runs[oldest.name]
         run = self.runs[name] = Run(name, self.settings)
         return run
+
+
+def _is_known(state: State) -> bool:
+    return state.version == _VERSIONS.get(state.kind)
 
 
 def merged(outcomes: Iterable[Outcome]) -> Outcome:
