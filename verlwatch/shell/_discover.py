@@ -13,6 +13,8 @@ from verlwatch.shell._ray import Session, Sessions, is_session_file
 from verlwatch.shell.identity import rotated_from
 from verlwatch.shell.run_names import run_of
 
+SILENT_S = 3 * 86_400.0
+
 
 @dataclass(slots=True)
 class Found:
@@ -108,9 +110,14 @@ def _of_session(path: str, session: Session, entry: str, found: Found, sessions:
 
 
 def _take(matched: Mapping[str, str], found: Found, known: Collection[str], limit: int) -> None:
-    """Adds the files that were found, those already followed first, up to the limit."""
+    """Adds the files that were found, those already followed first, up to the limit.
+
+    Where there are too many, those come last that have been silent for days: what is written to now is a training.
+    """
     originals = {*found.runs, *matched, *known}
-    for match in sorted(matched, key=lambda path: path not in known):
+    changed = {path: _changed_at(path) for path in matched} if len(found.runs) + len(matched) > limit else {}
+    old = max(changed.values(), default=0.0) - SILENT_S
+    for match in sorted(matched, key=lambda path: (changed.get(path, old) < old, path not in known)):
         path = match
         if match not in known and (original := rotated_from(match)) in originals:
             if original not in known:

@@ -229,7 +229,7 @@ class Tail:
         known = {*self._sources, *self._positions}
         found = discover(following.patterns, known, self._limit, sessions=self._sessions, unfinished=self._unread)
         for path, source in list(self._sources.items()):
-            ended = path in found.ended and _at_rest(source, now)
+            ended = (path in found.ended or found.left_out) and _at_rest(source, now)
             if path not in found.runs and (reloaded or source.waiting or ended):
                 source.close()
                 if source.position is not None:
