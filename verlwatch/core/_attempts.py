@@ -196,7 +196,7 @@ class Attempts:
 
     def _presumed(self, view: _View) -> int:
         """The attempt of a line without timing (validation before training) that comes before the decision."""
-        return self.current + (view.restarted and view.attempt in {0, self.current})
+        return self.current + (view.restarted and view.attempt == self.current)
 
     def _goes_back(self, view: _View, step: int, signature: array[float]) -> bool:
         return step < view.last_step or (step == view.last_step and self._contradicts(view, step, signature))
