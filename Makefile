@@ -33,7 +33,7 @@ soak: $(VENV)/.dev
 	VERLWATCH_SOAK=1 $(BIN)/pytest $(PYTEST_ARGS)
 
 bench: $(VENV)/.dev
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+	for script in benchmarks/[!_]*.py; do $(BIN)/python $$script || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
