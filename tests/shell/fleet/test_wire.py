@@ -187,3 +187,13 @@ def test_a_refusal_does_not_repeat_what_was_sent() -> None:
     with pytest.raises(DeliveryError) as caught:
         unpack(changed(agent="secret" * 40))
     assert "secret" not in str(caught.value)
+
+
+def test_instants_are_told_in_the_time_of_the_hub() -> None:
+    origin = Origin("a.log", 0, 9, Writer(), "nvml")
+    records = (Samples(origin, 1, {"a": 1.0}, at=1000.0), Samples(origin, 2, {"a": 1.0}))
+    delivery = unpack(
+        pack_delivery(HEAD, [(1, 0, packed.extracts) for packed in pack_extracts([Extract("a", "r", records)])])
+    )
+    (extract,) = extracts_of(delivery["shipments"][0], "n1", 90.0)
+    assert [record.at for record in extract.records] == [1090.0, None]

@@ -188,13 +188,13 @@ class Hub:
 
     async def _put(self, agent: _Agent, delivery: Delivery, floor: int, fresh: Sequence[Shipment]) -> bool:
         """Puts what is to be judged into the inbox, as far as there is room within a while; whether there was."""
-        epoch, report = delivery["epoch"], _report(delivery)
+        epoch, report, ahead_s = delivery["epoch"], _report(delivery), -(agent.skew_s or 0.0)
         try:
             async with asyncio.timeout(INBOX_S):
                 for part in _parts(fresh) if fresh else ([],):
                     at = epoch, part[-1]["number"] if part else floor
                     cursor = Cursor(f"{AGENT}{agent.name}", *at, at[1]) if at > agent.known else None
-                    extracts = tuple(one for shipment in part for one in extracts_of(shipment, agent.name))
+                    extracts = tuple(one for shipment in part for one in extracts_of(shipment, agent.name, ahead_s))
                     await self._inbox.put(Parcel(report, cursor, extracts))
                     agent.put = max(agent.known, at)
                     agent.thinned += sum(shipment["thinned"] for shipment in part)

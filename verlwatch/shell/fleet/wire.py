@@ -241,13 +241,16 @@ def unpack(body: bytes) -> Delivery:
     return delivery
 
 
-def extracts_of(shipment: Shipment, agent: str) -> list[Extract]:
-    """The extracts, their sources named ``AGENT:SOURCE``: two hosts may have files of the same name."""
+def extracts_of(shipment: Shipment, agent: str, ahead_s: float = 0.0) -> list[Extract]:
+    """The extracts, their sources named ``AGENT:SOURCE``: two hosts may have files of the same name.
+
+    The hub's clock is ``ahead_s`` of the agent's: instants are told in the hub's time.
+    """
     return [
         Extract(
             source := f"{agent}:{extract['source']}",
             extract["run"],
-            tuple(_record(source, record) for record in extract["records"]),
+            tuple(_record(source, record, ahead_s) for record in extract["records"]),
             extract["history"],
         )
         for extract in shipment["extracts"]
@@ -316,9 +319,10 @@ def _count(extracts: Iterable[_Extract]) -> int:
     return sum(len(extract["records"]) for extract in extracts)
 
 
-def _record(source: str, packed: _Record) -> Record:
+def _record(source: str, packed: _Record, ahead_s: float) -> Record:
     origin = Origin(source, packed["generation"], packed["end"], Writer(*packed["writer"]), packed["kind"])
     scope, at = tuple(packed.get("scope", ())), packed.get("at")
+    at = None if at is None else at + ahead_s
     values = packed.get("values")
     if values is not None:
         return Samples(origin, packed.get("step", 0), values, packed.get("decimals"), scope, at)
