@@ -112,8 +112,9 @@ class Daemon:
         ends = time.monotonic() + LIMIT_S
         while time.monotonic() < ends:
             status = await self.status()
-            if holds(status):
-                return status
+            with suppress(IndexError):  # there is no source, run or receiver yet
+                if holds(status):
+                    return status
             await asyncio.sleep(0.05)
         raise AssertionError(f"never came true; last status: {json.dumps(status, indent=1)}")
 
