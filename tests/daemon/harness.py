@@ -118,6 +118,12 @@ class Daemon:
             await asyncio.sleep(0.05)
         raise AssertionError(f"never came true; last status: {json.dumps(status, indent=1)}")
 
+    async def stopped(self) -> None:
+        """Returns once SIGSTOP has reached every thread."""
+        tasks = Path(f"/proc/{self.process.pid}/task")
+        while {(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks.iterdir()} != {"T"}:
+            await asyncio.sleep(0.01)
+
     async def kill(self) -> None:
         """SIGKILL, as the kernel's out-of-memory killer would."""
         self.process.kill()

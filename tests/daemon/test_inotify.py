@@ -69,7 +69,8 @@ async def test_an_overflow_of_the_queue_is_told_and_what_appeared_is_found(
     daemon = await start("--log", folder / "*.log", "--state-dir", tmp_path / "state")
     await daemon.until(lambda _: watches(daemon) == 1)
     daemon.process.send_signal(signal.SIGSTOP)
-    for number in range(queued // 2 + 10):
+    await daemon.stopped()
+    for number in range(queued // 2 + 500):
         os.close(os.open(folder / f"{number}.tmp", os.O_CREAT | os.O_WRONLY))
         os.unlink(folder / f"{number}.tmp")  # noqa: PTH108  # two fast calls, thousands of times
     (folder / "train.log").write_bytes((recorded / "verl-0.1.locallogger.log").read_bytes())

@@ -78,6 +78,7 @@ async def test_a_second_daemon_in_the_place_ends_the_first(tmp_path: Path, start
     state = tmp_path / "state"
     daemon = await start("--log", tmp_path / "later.log", "--state-dir", state)
     daemon.process.send_signal(signal.SIGSTOP)
+    await daemon.stopped()
     shutil.rmtree(state)
     second = await start("--log", tmp_path / "later.log", "--state-dir", state)
     daemon.process.send_signal(signal.SIGCONT)
