@@ -45,8 +45,8 @@ class Reload:
 def changes(old: Config, new: Config) -> Reload:
     """What is different in ``new``."""
     paths = list(_differing(old, new))
-    sections = (*_RESTART, "hub") if _role_differs(old, new) else _RESTART
-    restart = tuple(path for path in paths if path.split(".")[0] in sections)
+    kept = _kept(old, new)
+    restart = tuple(path for path in paths if path.split(".")[0] in kept)
     return Reload(
         runs=_delta(old.runs, new.runs),
         receivers=_delta(old.receivers, new.receivers),
@@ -57,13 +57,12 @@ def changes(old: Config, new: Config) -> Reload:
 
 def in_force(old: Config, new: Config) -> Config:
     """``new`` as far as a running daemon takes it up: what needs a restart stays as in ``old``."""
-    sections = (*_RESTART, "hub") if _role_differs(old, new) else _RESTART
-    return new.model_copy(update={name: getattr(old, name) for name in sections})
+    return new.model_copy(update={name: getattr(old, name) for name in _kept(old, new)})
 
 
-def _role_differs(old: Config, new: Config) -> bool:
-    """Whether one is a hub and the other not: agents come and go, being a hub does not."""
-    return bool(old.hub.agents) != bool(new.hub.agents)
+def _kept(old: Config, new: Config) -> tuple[str, ...]:
+    """The sections that keep their values until a restart: agents come and go, being a hub does not."""
+    return (*_RESTART, "hub") if bool(old.hub.agents) != bool(new.hub.agents) else _RESTART
 
 
 def _delta(old: Sequence[Run] | Sequence[ReceiverConfig], new: Sequence[Run] | Sequence[ReceiverConfig]) -> Delta:

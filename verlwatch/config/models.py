@@ -7,7 +7,6 @@ the notifiers themselves.
 from __future__ import annotations
 
 from functools import reduce
-from ipaddress import ip_address
 from operator import or_
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -25,7 +24,7 @@ from pydantic import (
 )
 
 from verlwatch import fields
-from verlwatch.config._fleet import Agent, Hub
+from verlwatch.config._fleet import Agent, Hub, is_loopback
 from verlwatch.fields import (
     Duration,
     FilePath,
@@ -63,10 +62,7 @@ class Address(NamedTuple):
     @property
     def is_loopback(self) -> bool:
         """True if only this host can reach it."""
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)
 
 
 def parse_listen(value: object) -> Address | None:

@@ -5,7 +5,7 @@ What an engine judges and what an agent ships begins here, with the same cursors
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -121,3 +121,23 @@ class Sources:
             token=old.token if token is None else token,
         )
         return cursor
+
+
+class Reads:
+    """What an engine is that reads ``_sources``, whatever it makes of them."""
+
+    _sources: Sources
+
+    def let_go(self, followed: Collection[str]) -> None:
+        """Forgets what it needs for reading sources other than these; where to go on with them stays known."""
+        self._sources.let_go(followed)
+
+    @property
+    def readers(self) -> Mapping[str, Reader]:
+        """The readers of what is being read, by source."""
+        return self._sources.readers
+
+    @property
+    def cursors(self) -> tuple[Cursor, ...]:
+        """Where reading resumes, of every source ever read."""
+        return tuple(self._sources.cursors.values())

@@ -6,15 +6,14 @@ and one Run per run; what it returns must be committed before the next call's ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from verlwatch.core._attempts import MAX_ATTEMPTS, RECALL
 from verlwatch.core._run import STATE_VERSION, Run, Told
-from verlwatch.core._sources import Sources
+from verlwatch.core._sources import Reads, Sources
 from verlwatch.core.fleet import STATE_VERSION as AGENT_STATE_VERSION
 from verlwatch.core.fleet import AgentReport, Fleet
-from verlwatch.core.lines import Reader
 from verlwatch.core.series import Watch
 from verlwatch.core.types import (
     Chunk,
@@ -38,7 +37,7 @@ SILENT_S = 86_400.0
 __all__ = ["MAX_ATTEMPTS", "RECALL", "Engine", "merged"]
 
 
-class Engine:
+class Engine(Reads):
     """Reads, places and judges what sources say.  Synchronous, and not to be shared between threads."""
 
     def __init__(self, settings: Settings | None = None) -> None:
@@ -130,20 +129,6 @@ class Engine:
         self._sources.tune(settings.line_limit)
         for run in self.runs.values():
             run.tune(settings)
-
-    def let_go(self, followed: Collection[str]) -> None:
-        """Forgets what it needs for reading sources other than these; where to go on with them stays known."""
-        self._sources.let_go(followed)
-
-    @property
-    def readers(self) -> Mapping[str, Reader]:
-        """The readers of what is being read here, by source."""
-        return self._sources.readers
-
-    @property
-    def cursors(self) -> tuple[Cursor, ...]:
-        """Where reading resumes, of every source ever read."""
-        return tuple(self._sources.cursors.values())
 
     # ------------------------------------------------------------------------------------------------ inside
     def _of_agents(self, change: Callable[[Told], None]) -> Outcome:

@@ -5,15 +5,12 @@ It has the engine's door, so that the same loop feeds either; its outcomes hold 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-
 from verlwatch.core._run import Run
-from verlwatch.core._sources import Sources
-from verlwatch.core.lines import Reader
-from verlwatch.core.types import Chunk, Cursor, Outcome, Settings, Snapshot
+from verlwatch.core._sources import Reads, Sources
+from verlwatch.core.types import Chunk, Outcome, Settings, Snapshot
 
 
-class Gatherer:
+class Gatherer(Reads):
     """Reads what sources say.  Synchronous, and not to be shared between threads."""
 
     def __init__(self, settings: Settings | None = None) -> None:
@@ -44,17 +41,3 @@ class Gatherer:
         """Swaps what a user may tune."""
         self.settings = settings
         self._sources.tune(settings.line_limit)
-
-    def let_go(self, followed: Collection[str]) -> None:
-        """Forgets what it needs for reading sources other than these; where to go on with them stays known."""
-        self._sources.let_go(followed)
-
-    @property
-    def readers(self) -> Mapping[str, Reader]:
-        """The readers of what is being read, by source."""
-        return self._sources.readers
-
-    @property
-    def cursors(self) -> tuple[Cursor, ...]:
-        """Where reading resumes, of every source ever read."""
-        return tuple(self._sources.cursors.values())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from verlwatch.shell._glob import Search
-from verlwatch.shell._ray import Session, Sessions, is_session_file
+from verlwatch.shell._ray import Session, Sessions, changed_at, is_session_file
 from verlwatch.shell.identity import rotated_from
 from verlwatch.shell.run_names import run_of
 
@@ -67,7 +67,7 @@ def discover(
             if glob.has_magic(path) and not os.path.lexists(path):
                 matches = _matches(path, entry, found)
                 if entry != run_of(entry, path):  # each may be a run of its own: those written last come first
-                    matches.sort(key=lambda path: 0.0 if path in known else -_changed_at(path))
+                    matches.sort(key=lambda path: 0.0 if path in known else -changed_at(path))
             elif session := sessions.find(path):
                 matches = _of_session(path, session, entry, found, sessions)
                 if not session.job:
@@ -115,7 +115,7 @@ def _take(matched: Mapping[str, str], found: Found, known: Collection[str], limi
     Where there are too many, those come last that have been silent for days: what is written to now is a training.
     """
     originals = {*found.runs, *matched, *known}
-    changed = {path: _changed_at(path) for path in matched} if len(found.runs) + len(matched) > limit else {}
+    changed = {path: changed_at(path) for path in matched} if len(found.runs) + len(matched) > limit else {}
     old = max(changed.values(), default=0.0) - SILENT_S
     for match in sorted(matched, key=lambda path: (changed.get(path, old) < old, path not in known)):
         path = match
@@ -134,13 +134,6 @@ def _take(matched: Mapping[str, str], found: Found, known: Collection[str], limi
 def _is_folder(path: str) -> bool:
     """Whether it is a directory; what may not even be looked at is left for the source to report."""
     return os.path.isdir(path)  # noqa: PTH112  # pathlib's raises where the look itself is refused
-
-
-def _changed_at(path: str) -> float:
-    try:
-        return Path(path).stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def _fixed_part(pattern: str) -> str:

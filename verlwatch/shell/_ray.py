@@ -196,10 +196,11 @@ def _driver(head: bytes) -> _Driver:
 def _elsewhere(drivers: dict[str, _Driver]) -> list[str]:
     """Where no worker of a training is on this host: the newest driver that repeats a trainer."""
     of_trainings = [path for path, driver in drivers.items() if _TRAINER.search(driver.names)]
-    return [max(of_trainings, key=_changed_at)] if of_trainings else []
+    return [max(of_trainings, key=changed_at)] if of_trainings else []
 
 
-def _changed_at(path: str) -> float:
+def changed_at(path: str) -> float:
+    """When a file was last written to; 0 where it cannot be looked at."""
     try:
         return Path(path).stat().st_mtime
     except OSError:

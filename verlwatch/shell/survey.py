@@ -16,7 +16,7 @@ from typing import NamedTuple
 from verlwatch.core import steps
 from verlwatch.core._attempts import Attempts
 from verlwatch.core.lines import Reader
-from verlwatch.core.types import Record, Samples, Writer
+from verlwatch.core.types import NOBODY, Record, Samples
 from verlwatch.shell._ray import Session, Sessions, is_log
 from verlwatch.shell.identity import rotated_from
 
@@ -24,7 +24,6 @@ ENDINGS = (".log", ".jsonl", ".out", ".txt")
 _ENDS = (256 << 10, 4 << 20)
 """So much of a file's end is read, the latter where the former holds no step."""
 _COMPARED = 3  # steps that two logs of one training share
-_NOBODY = Writer("", 0, "")
 _SKIPPED = frozenset({"__pycache__", "node_modules", "site-packages", "proc", "sys", "dev"})
 
 
@@ -223,6 +222,6 @@ def _tell_the_same(one: Log, other: Log) -> bool:
     common = sorted(one.seconds.keys() & other.seconds.keys())[-_COMPARED:]
     attempts = Attempts()
     for step in common:
-        attempts.place(one.path, 0, _NOBODY, step, one.seconds[step])
-    places = [attempts.place(other.path, 0, _NOBODY, step, other.seconds[step]) for step in common]
+        attempts.place(one.path, 0, NOBODY, step, one.seconds[step])
+    places = [attempts.place(other.path, 0, NOBODY, step, other.seconds[step]) for step in common]
     return bool(common) and all(place is not None and place.echo and place.attempt == 1 for place in places)

@@ -15,13 +15,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+from verlwatch.core.incidents._reason import RANK
 from verlwatch.core.phases import STEP, THROUGHPUT
 from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Severity
 
 TOGETHER = 3
 PATIENCE = 3
 DERIVED = frozenset({STEP, THROUGHPUT})
-_RANK: dict[Severity, int] = {"info": 0, "warning": 1, "critical": 2}
 
 
 class Ending(NamedTuple):
@@ -211,7 +211,7 @@ def _closed(incident: Incident, ending: Ending, moment: Moment) -> Incident:
 
 
 def _worst(severities: Iterable[Severity]) -> Severity:
-    return max(severities, key=lambda severity: _RANK[severity])
+    return max(severities, key=lambda severity: RANK[severity])
 
 
 def incident_from(data: Mapping[str, Any]) -> Incident:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from verlwatch.core.types import Incident, Reason
+from verlwatch.core.types import Incident, Reason, Severity
 
 MOVED = 1.25
 """An open incident is told again when its ratio has changed by this factor."""
 
-_RANK = {"info": 0, "warning": 1, "critical": 2}
+RANK: dict[Severity, int] = {"info": 0, "warning": 1, "critical": 2}
 
 
 def reason(before: Incident | None, after: Incident) -> Reason | None:
@@ -24,7 +24,7 @@ def reason(before: Incident | None, after: Incident) -> Reason | None:
     if before is None or not after.notified:
         return "opened"
     old, new = before.diagnoses[0], after.diagnoses[0]
-    if _RANK[after.severity] > _RANK[before.severity]:
+    if RANK[after.severity] > RANK[before.severity]:
         return "escalated"
     if old.subject != new.subject:
         return "updated"

@@ -38,6 +38,7 @@ from verlwatch.core.types import Cursor, Outcome
 from verlwatch.fields import Secret
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.fleet.wire import MOST_RECORDS, Delivery, DeliveryError, Shipment, extracts_of, unpack
+from verlwatch.shell.http._guard import bearer
 from verlwatch.shell.inbox import Inbox, Parcel
 from verlwatch.status import AgentStatus
 
@@ -224,8 +225,7 @@ class Hub:
 
     def _whose(self, request: web.BaseRequest) -> _Agent | None:
         """The agent whose token the request carries; every token is compared, each in constant time."""
-        scheme, _, text = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
-        given = text.strip().encode("utf-8", "surrogateescape") if scheme.lower() == "bearer" else b""
+        given = bearer(request)
         found = None
         for name, tokens in self._tokens.items():
             for token in tokens:

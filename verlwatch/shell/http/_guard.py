@@ -89,12 +89,21 @@ def _own_address(request: web.BaseRequest) -> str | None:
     return address[0].removeprefix("::ffff:") if address else None
 
 
-def _knows(request: web.BaseRequest, token: Secret) -> bool:
+def bearer(request: web.BaseRequest) -> bytes:
+    """The bearer token that a request carries; empty where it carries none."""
+    scheme, credentials = _authorization(request)
+    return credentials.strip().encode("utf-8", "surrogateescape") if scheme == "bearer" else b""
+
+
+def _authorization(request: web.BaseRequest) -> tuple[str, str]:
     scheme, _, credentials = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
-    given = b""
-    if scheme.lower() == "bearer":
-        given = credentials.strip().encode("utf-8", "surrogateescape")
-    elif scheme.lower() == "basic":
+    return scheme.lower(), credentials
+
+
+def _knows(request: web.BaseRequest, token: Secret) -> bool:
+    scheme, credentials = _authorization(request)
+    given = bearer(request)
+    if scheme == "basic":
         try:
             given = base64.b64decode(credentials, validate=True).partition(b":")[2]
         except (binascii.Error, ValueError):
