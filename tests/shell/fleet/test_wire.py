@@ -197,3 +197,9 @@ def test_instants_are_told_in_the_time_of_the_hub() -> None:
     )
     (extract,) = extracts_of(delivery["shipments"][0], "n1", 90.0)
     assert [record.at for record in extract.records] == [1090.0, None]
+
+
+def test_without_skew_an_instant_arrives_to_the_bit() -> None:
+    record = Samples(Origin("a.log", 0, 9, Writer(), "nvml"), 1, {}, at=-0.0)
+    (extract,) = there_and_back([Extract("a.log", "r", (record,))])
+    assert [repr(one.at) for one in extract.records] == ["-0.0"]

@@ -322,7 +322,7 @@ def _count(extracts: Iterable[_Extract]) -> int:
 def _record(source: str, packed: _Record, ahead_s: float) -> Record:
     origin = Origin(source, packed["generation"], packed["end"], Writer(*packed["writer"]), packed["kind"])
     scope, at = tuple(packed.get("scope", ())), packed.get("at")
-    at = None if at is None else at + ahead_s
+    at = at + ahead_s if at is not None and ahead_s else at
     values = packed.get("values")
     if values is not None:
         return Samples(origin, packed.get("step", 0), values, packed.get("decimals"), scope, at)
