@@ -211,7 +211,7 @@ class App:
     def _committed(self, outcome: Outcome) -> None:
         self._overview.committed(outcome)
         if outcome.notifications or outcome.extracts:
-            self._deliver.notify()
+            self._deliver.notify(len(outcome.notifications) or 1)
         if self._hub:
             self._hub.committed(outcome)
         exceeds = self._store.shipments.exceed(self.config.agent.outbox_size)

@@ -100,7 +100,7 @@ class Daemon:
             )
 
         await self.until(is_done)
-        await asyncio.sleep(0.3)  # what the last commit queued shows after the delivery loop's next turn
+        await asyncio.sleep(0.3)  # a daemon that was started just now has not counted its outbox yet
         return await self.until(is_done)
 
     async def until(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:

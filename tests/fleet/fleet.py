@@ -160,12 +160,10 @@ class Fleet:
         async with asyncio.timeout(LIMIT_S):
             while not all([self._is_read(name, await self.daemons[name].status()) for name in FILES]):
                 await asyncio.sleep(0.1)
-            for _ in range(2):  # what the last commit queued shows after the delivery loop's next turn
+            status = await self.hub.status()
+            while any(receiver["pending"] for receiver in status["receivers"]):
+                await asyncio.sleep(0.1)
                 status = await self.hub.status()
-                while any(receiver["pending"] for receiver in status["receivers"]):
-                    await asyncio.sleep(0.1)
-                    status = await self.hub.status()
-                await asyncio.sleep(0.2)
         return status
 
     def _is_read(self, name: str, status: dict[str, Any]) -> bool:

@@ -85,9 +85,10 @@ class Deliver:
             if not self._tasks:
                 self._ended.set()
 
-    def notify(self) -> None:
-        """There may be new rows: to be called after each commit of notifications."""
+    def notify(self, queued: int = 0) -> None:
+        """There may be new rows: to be called after each commit, with how many notifications it held."""
         for line in self._lines:
+            line.uncounted += queued
             line.wake.set()
 
     async def drain(self, grace_s: float) -> None:
@@ -129,6 +130,8 @@ class _Line:
         self.name = name
         self.delivered = delivered
         self.wake = asyncio.Event()
+        self.uncounted = 0
+        """Rows queued since the outbox was last counted: a status must not show less than what is committed."""
         self.stop_at: float | None = None
         self._store = store
         self._notifier = notifier
@@ -147,7 +150,7 @@ class _Line:
         return ReceiverStatus(
             name=self.name,
             type=self._notifier.TYPE,
-            pending=self._stats.pending,
+            pending=self._stats.pending + self.uncounted,
             dead=self._stats.dead,
             delivered=self.delivered,
             oldest_pending_at=self._stats.oldest_pending_at,
@@ -180,7 +183,9 @@ class _Line:
             await self._clock.wait(self.wake, until)
 
     async def _count(self) -> None:
+        counted = self.uncounted
         self._stats = (await self._stored(self._store.outbox_stats)).get(self.name, OutboxStats())
+        self.uncounted -= counted
 
     async def _time(self) -> float:
         """Now.  Where the clock was set back, all that waits for a time of the old one is moved back with it."""

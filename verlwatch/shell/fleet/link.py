@@ -108,6 +108,7 @@ class Link:
         self._error: str | None = None
         self._exchanges: deque[tuple[float, float]] = deque(maxlen=_EXCHANGES)
         self._waiting = Waiting()
+        self._uncounted = 0
         self._delivered = 0
 
     # ------------------------------------------------------------------------------------------------ as Deliver
@@ -115,8 +116,9 @@ class Link:
         """The one loop, for the caller's TaskGroup; it ends after `drain`."""
         return [self._run()]
 
-    def notify(self) -> None:
-        """There may be new shipments: to be called after each commit."""
+    def notify(self, queued: int = 0) -> None:
+        """There may be new shipments: to be called after each commit, with how many it held."""
+        self._uncounted += queued
         self._wake.set()
 
     async def drain(self, grace_s: float) -> None:
@@ -140,7 +142,7 @@ class Link:
             ReceiverStatus(
                 name="hub",
                 type="hub",
-                pending=self._waiting.shipments,
+                pending=self._waiting.shipments + self._uncounted,
                 delivered=self._delivered,
                 oldest_pending_at=self._waiting.since if self._waiting.shipments else None,
                 last_error=self._error,
@@ -181,10 +183,11 @@ class Link:
 
     async def _turn(self) -> float:
         """One delivery; how long to wait for the next, 0 while more waits."""
-        oldest = None
+        oldest, uncounted = None, self._uncounted
         try:
             oldest = await self._store.shipments.oldest(self._request_bytes, self._clock.now())
             self._waiting = oldest.waiting
+            self._uncounted -= uncounted
             await self._take_off(oldest, await self._deliver(oldest))
         except StoreUnavailable as error:
             return self._failed(f"the outbox cannot be read: {error}", None)
