@@ -6,11 +6,12 @@ shortened is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple, Protocol
 
-from verlwatch.core.types import NOBODY, Writer
+from verlwatch.core.types import NOBODY, Severity, Writer
 
 _ROLLOUT_WORKERS = ("WorkerDict", "AgentLoopWorker", "RewardLoopWorker", "RewardManager", "vLLM", "SGLang")
 
@@ -38,24 +39,57 @@ class Line(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """The values of one step under the line's own names; becomes Samples.
-
-    ``is_rest`` is given by a line whose end may be missing: it tells whether a later message is that end.  The values
-    then leave out whatever the cut may have shortened.
-    """
+    """The values of one step under the line's own names; becomes Samples."""
 
     step: int
     values: Mapping[str, float]
     decimals: int | None = None
-    is_rest: Callable[[str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that happened; becomes an Event of this name."""
+    """Something that a line tells; becomes an Event of this name.
+
+    ``severity`` is info for what happened, warning or critical for a fault.  ``excerpt`` is the line itself where it is
+    left empty.
+    """
 
     name: str
     attributes: Mapping[str, str | int | float] = field(default_factory=dict)
+    severity: Severity = "info"
+    excerpt: str = ""
+
+
+class Take(Enum):
+    """What a Block answers to a further message of its writer."""
+
+    IGNORED = "it is no part; the block goes on waiting"
+    TAKEN = "it is a part; there may be more"
+    DONE = "it is the last part"
+    ENDED = "it is no part, and there will be none after it"
+    DOUBTED = "it is a part, and what a kind reads in it is not meant so, if the block finds its proper end"
+
+
+class Block(Protocol):
+    """A line that others of the same writer belong to: what they say together is known when they are all there.
+
+    A kind's `parse` returns one for the first line.  It is closed by its own answer, by LINES, BYTES or seconds without
+    its end, or at the end of the source.  It is kept in memory alone: after a restart it is read again.
+    """
+
+    LINES: int
+    """So many further lines of the source, whoever wrote them, it waits for."""
+    BYTES: int
+    """So many further bytes of the source it waits for."""
+
+    def take(self, line: Line, said: Said | None, /) -> Take:
+        """Looks at the writer's next message, of which a kind has read ``said``.  Progress bars are not shown to it."""
+
+    def close(self) -> Numbers | Fact | None:
+        """What all of it says, as far as it came."""
+
+
+Said = Numbers | Fact | Block
 
 
 class Kind(Protocol):
@@ -73,5 +107,5 @@ class Kind(Protocol):
     def NEEDLES(self) -> tuple[bytes, ...]:  # noqa: N802 - a module's constant
         """Literals, at least one of which stands in every line of the kind."""
 
-    def parse(self, line: Line, /) -> Numbers | Fact | None:
+    def parse(self, line: Line, /) -> Said | None:
         """What the message says; None if it is not of this kind or too much of it is missing."""
