@@ -91,6 +91,7 @@ class Sources:
             cursor.mark if cursor.reread_from == chunk.offset else b"",
             line_limit=self._line_limit,
             applied_to=cursor.applied_to,
+            context=cursor.context,
         )
         return reader
 
@@ -118,6 +119,7 @@ class Sources:
             reread_from=reader.reread_from,
             applied_to=max(old.applied_to, reader.offset),
             mark=reader.mark,
+            context=reader.context,
             token=old.token if token is None else token,
         )
         return cursor

@@ -63,7 +63,7 @@ class Cursor:
     Lexing resumes at ``reread_from``, the start of the oldest construct still open (half line, cut step line);
     records that end at or before ``applied_to`` are dropped there as already judged.  ``mark`` is the up to 64 bytes
     before ``reread_from``: a file whose bytes differ there is another file, whatever its name and inode say.
-    ``history_to`` is the Chunk's.
+    ``history_to`` is the Chunk's, ``context`` what the lines before mean for those that follow.
     """
 
     source: str
@@ -73,6 +73,7 @@ class Cursor:
     mark: bytes = b""
     token: str = ""
     history_to: int = 0
+    context: str = ""
 
 
 class Origin(NamedTuple):

@@ -102,8 +102,8 @@ class Database:
     def _put_cursor(self, cursor: Cursor, now: float) -> None:
         self._sql.execute(
             "INSERT OR REPLACE INTO cursor"
-            " (source, generation, reread_from, applied_to, mark, token, history_to, seen_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            " (source, generation, reread_from, applied_to, mark, token, history_to, context, seen_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (*astuple(cursor), now),
         )
 
@@ -152,7 +152,8 @@ class Database:
     def load(self, steps_per_attempt: int, attempts: int, prefix: str) -> Snapshot:
         """See `Store.load`."""
         cursors = self._sql.execute(
-            "SELECT source, generation, reread_from, applied_to, mark, token, history_to FROM cursor ORDER BY source"
+            "SELECT source, generation, reread_from, applied_to, mark, token, history_to, context"
+            " FROM cursor ORDER BY source"
         )
         states = self._sql.execute("SELECT kind, key, version, data FROM state ORDER BY kind, key")
         steps: list[StepRow] = []

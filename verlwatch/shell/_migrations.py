@@ -32,6 +32,7 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX shipment_with_samples ON shipment (number) WHERE samples > 0;
     CREATE TABLE shipping (epoch INTEGER NOT NULL);
     """,
+    "ALTER TABLE cursor ADD COLUMN context TEXT NOT NULL DEFAULT '';",
 )
 """The n-th (from 1) brings version n to n + 1.  A new one also changes schema.sql; the two must agree."""
 

@@ -14,7 +14,8 @@ CREATE TABLE cursor (
     mark        BLOB    NOT NULL,
     token       TEXT    NOT NULL,
     history_to  INTEGER NOT NULL DEFAULT 0,
-    seen_at     REAL    NOT NULL DEFAULT 0
+    seen_at     REAL    NOT NULL DEFAULT 0,
+    context     TEXT    NOT NULL DEFAULT ''
 );
 
 -- What an agent has read and its hub has not committed yet: JSON of extracts; `samples` of them, and `thinned` left out.

@@ -6,6 +6,7 @@ import pytest
 
 from verlwatch.core.lines._envelope import messages
 from verlwatch.core.lines._line import Line
+from verlwatch.core.lines._shipping import unshipped
 from verlwatch.core.types import NOBODY, Writer
 
 TRAINER = Writer("TaskRunner", 42)
@@ -33,7 +34,7 @@ LINE = "step:7 - a/b:1.5"
     ],
 )
 def test_the_last_message_is_the_trainers(text: str) -> None:
-    assert messages(text)[-1] == Line(LINE, TRAINER)
+    assert messages(unshipped(text).text)[-1] == Line(LINE, TRAINER)
 
 
 def test_a_process_on_another_node_is_another_writer() -> None:

@@ -12,7 +12,21 @@ from typing import Any
 import pytest
 
 from verlwatch.core import lines
-from verlwatch.core.lines import KINDS, Fact, Kind, Line, Numbers, Reader
+from verlwatch.core.lines import (
+    KINDS,
+    Fact,
+    Kind,
+    Line,
+    Numbers,
+    Reader,
+    Take,
+    checkpoint,
+    file_logger,
+    final_validation,
+    plan,
+    resume,
+    step_metrics,
+)
 from verlwatch.core.lines._envelope import messages
 from verlwatch.core.types import Record, Writer
 
@@ -38,6 +52,8 @@ SNIPPETS: tuple[str, ...] = (
     "9" * 40,
 )
 SNIPPETS += ("\x00", "\ufffd", "\N{ARABIC-INDIC DIGIT FIVE}", " [repeated 9x across cluster]", "(A pid=1) ", ": ", "/")
+
+OF_THE_TRAINER = (step_metrics, file_logger, plan, resume, checkpoint, final_validation)
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
 
@@ -91,7 +107,7 @@ def test_a_kind_is_a_module_named_as_it_says(kind: Any) -> None:
     assert isinstance(kind, ModuleType)
     assert (FOLDER / f"{kind.NAME}.py").samefile(str(kind.__file__))
     assert kind.__doc__
-    assert "Source: verl" in kind.__doc__ or "Source: tqdm" in kind.__doc__
+    assert "Source: " in kind.__doc__
 
 
 def test_every_public_file_is_a_kind() -> None:
@@ -120,11 +136,16 @@ def test_a_kind_never_raises_on_mutated_lines(kind: Kind) -> None:
     for _ in range(3000):
         for line in messages(mutated(rnd, rnd.choice(rnd.choice((texts, own))))):
             said = kind.parse(line)
-            assert said is None or isinstance(said, (Numbers, Fact))
             read += said is not None
+            if said is not None and not isinstance(said, Numbers | Fact):
+                for text in (mutated(rnd, rnd.choice(texts)) for _ in range(rnd.randint(0, 3))):
+                    assert said.take(Line(text, line.writer), None) in Take
+                said = said.close()
             if isinstance(said, Numbers):
                 assert {float, int}.issuperset(map(type, said.values.values()))
-                assert said.is_rest is None or said.is_rest(mutated(rnd, rnd.choice(texts))) in {True, False}
+            elif said is not None:
+                assert {float, int, str}.issuperset(map(type, said.attributes.values()))
+                assert all(len(value) <= 300 for value in said.attributes.values() if isinstance(value, str))
     assert read > 5, "the mutations should leave some lines readable"
 
 
@@ -140,7 +161,7 @@ def test_a_kind_has_no_slow_pattern(kind: Kind) -> None:
         assert reader.counts.broken == 0, reader.counts.sample
 
 
-@every_kind
+@pytest.mark.parametrize("kind", OF_THE_TRAINER, ids=lambda kind: kind.NAME)
 def test_rollout_workers_are_no_trainers(kind: Kind) -> None:
     """A line of the trainer printed by a process that prints model output does not count."""
     for text in corpus():

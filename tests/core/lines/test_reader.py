@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from verlwatch.core.lines import KINDS, Line, Numbers, Reader
+from verlwatch.core.lines._reading import OPEN_WRITERS
 from verlwatch.core.types import Event, Record, Samples
 
 WHOLE = b"step:1 - timing_s/gen:6.5 - timing_s/step:9.25\n"
@@ -107,9 +108,9 @@ def test_time_closes_nothing_that_is_being_read_again() -> None:
     assert steps(reader.tick(99.0)) == [2]
 
 
-def test_at_most_sixteen_writers_wait() -> None:
+def test_at_most_so_many_writers_wait() -> None:
     reader = Reader("run.log")
-    lines = [b"(T pid=%d) step:%d - timing_s/gen:1.5\n" % (n, n) for n in range(18)]
+    lines = [b"(T pid=%d) step:%d - timing_s/gen:1.5\n" % (n, n) for n in range(OPEN_WRITERS + 2)]
     assert steps(reader.feed(b"".join(lines), 0.0)) == [0, 1]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from verlwatch.core.lines import KINDS, Reader
-from verlwatch.core.lines._search import literals
+from verlwatch.core.lines._search import Index
 from verlwatch.core.types import Record
 
 LIMIT = 600
@@ -157,7 +157,7 @@ def test_letting_lines_go_that_say_nothing_loses_and_doubles_nothing(
     short = frozenset(
         line.start() + random.Random(seed).randint(1, len(line[0]))
         for line in re.finditer(rb"[^\n]{60,}", data)
-        if not any(literal in line[0] for literal in literals(KINDS))
+        if not any(literal in line[0] for literal in Index(KINDS).literals)
     )
     for deaths in (0.0, 0.02, 0.1):
         watcher = Watcher(data, random.Random(seed), deaths, ticks=False, short_of_memory=short, silent_only=True)

@@ -6,8 +6,21 @@ the bytes of one source as they come, in pieces of any size; the records do not 
 
 from verlwatch.core.lines._counts import Counts
 from verlwatch.core.lines._kinds import KINDS
-from verlwatch.core.lines._line import Fact, Kind, Line, Numbers
+from verlwatch.core.lines._line import Block, Fact, Kind, Line, Numbers, Take
 from verlwatch.core.lines._memory import LONG_BYTES, ROOM_BYTES, too_much
 from verlwatch.core.lines._reader import Reader
 
-__all__ = ["KINDS", "LONG_BYTES", "ROOM_BYTES", "Counts", "Fact", "Kind", "Line", "Numbers", "Reader", "too_much"]
+__all__ = [
+    "KINDS",
+    "LONG_BYTES",
+    "ROOM_BYTES",
+    "Block",
+    "Counts",
+    "Fact",
+    "Kind",
+    "Line",
+    "Numbers",
+    "Reader",
+    "Take",
+    "too_much",
+]

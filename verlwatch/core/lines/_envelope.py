@@ -1,9 +1,11 @@
 r"""The envelope: what Ray, log shippers and terminals put around a message.
 
-    [2025-07-31T08:28:47.9Z ]{ESC}[36m(TaskRunner pid=9263[, ip=10.0.0.7]){ESC}[0m [INFO:2026-01-02 03:04:05,678:]text
+    {ESC}[36m(TaskRunner pid=9263[, ip=10.0.0.7]){ESC}[0m [INFO:2026-01-02 03:04:05,678:]text
         [{ESC}[32m [repeated 3x across cluster][ (Ray deduplicates logs ...)]{ESC}[0m]
+    {ESC}[33m(raylet[, ip=10.0.0.7]){ESC}[0m text
 
 Source: Ray ``_private/worker.py:print_worker_logs`` and ``_private/ray_logging``; ``verl/utils/logging_utils.py``.
+What log shippers add is taken off before (`_shipping`).
 Writers do not wait for each other, so one physical line may hold several messages: the prefix of another writer glued
 behind a broken one, updates of a progress bar separated by ``\r``, or text right behind a bar.
 
@@ -22,32 +24,42 @@ WANDB_LIMIT = 4096
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[@-~]")
 _ANSI_IN_CARETS = re.compile(r"\^\[\[[0-9;?]*[@-~]")  # as less and vim show ESC, and as people paste it
-_SHIPPED_AT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,20}(?:Z|[+-][0-9]{2}:?[0-9]{2}) ")
-_PREFIX = re.compile(r"\((\w+) pid=([0-9]{1,10})(?:, ip=([^)\s]{1,64}))?\) ?")
-_LEVEL = re.compile(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8},[0-9]{3}:")
+_NAME = r"[\w.:<>-]{1,80}(?:\([\w=,. ]{0,60}\))?"  # a class, a function, or what an actor's __repr__ says
+_PREFIX = re.compile(
+    rf"\((?:({_NAME}) pid=([0-9]{{1,10}})|(raylet|gcs_server|autoscaler))"
+    r"(?:, ip=([^)\s]{1,64})| \+[0-9hms]{1,12})?\) ?"
+)
+_PREFIX_HOLDS = (" pid=", "(raylet", "(gcs_server", "(autoscaler")  # one of these
+_LEVEL = re.compile(
+    r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?:[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8},[0-9]{3}|[\w.]{1,80}):"
+)
+_RAY_DRIVER = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8},[0-9]{3}[ \t]{1,4}[A-Z]{4,8} [\w.]{1,60}:[0-9]{1,6} -- "
+)
 _REPEATED = re.compile(r" \[repeated ([0-9]{1,9})x across cluster\]")
 _BAR = re.compile(r"%\|[^|]{0,1000}\|[^\[\]|]{0,100}\[[^\]]{0,200}\]")  # tqdm, from its percent sign on
 _BAR_TITLE = re.compile(r"(?:[A-Za-z][\w ()-]*: *)?[0-9]{1,3}$")
 _BAR_TITLE_LENGTH = 40
 
 
-def messages(text: str, *, cut: bool | None = None) -> list[Line]:
-    """The messages of one physical line, in order; ``cut`` says whether the physical line is known to miss its end."""
+def messages(text: str, *, cut: bool | None = None, writer: Writer = NOBODY) -> list[Line]:
+    """The messages of one physical line, in order; ``cut`` says whether the physical line is known to miss its end.
+
+    ``writer`` is who writes what has no prefix.
+    """
     if len(text) == WANDB_LIMIT:
         cut = True
     if "\x1b" in text:
         text = _without_codes(text)
     if "^" in text:
         text = _ANSI_IN_CARETS.sub("", text)
-    if text.startswith("20") and (shipped := _SHIPPED_AT.match(text)):
-        text = text[shipped.end() :]
     if "\r" not in text:
-        return _segments(text, NOBODY, cut)
+        return _segments(text, writer, cut)
     lines: list[Line] = []
     *broken, last = text.rstrip("\r").split("\r")
     for part in filter(None, broken):
-        lines += _segments(part, lines[-1].writer if lines else NOBODY, cut=True)
-    lines += _segments(last, lines[-1].writer if lines else NOBODY, cut)
+        lines += _segments(part, lines[-1].writer if lines else writer, cut=True)
+    lines += _segments(last, lines[-1].writer if lines else writer, cut)
     return [line for line in lines if line.text]
 
 
@@ -61,7 +73,7 @@ def _without_codes(text: str) -> str:
 
 def _segments(part: str, writer: Writer, cut: bool | None) -> list[Line]:
     """Splits at the prefixes of writers; a part without one belongs to the writer of the part before."""
-    prefixes = _prefixes(part) if "=" in part else []
+    prefixes = _prefixes(part) if _may_hold_prefix(part) else []
     if not prefixes:
         return _unwrapped(part, writer, cut)
     if len(prefixes) == 1 and not prefixes[0].start():
@@ -76,14 +88,18 @@ def _segments(part: str, writer: Writer, cut: bool | None) -> list[Line]:
 
 
 def _writer(prefix: re.Match[str]) -> Writer:
-    name, pid, ip = prefix.groups()
-    return Writer(name, int(pid), ip or "")
+    name, pid, daemon, ip = prefix.groups()
+    return Writer(name or daemon, int(pid or 0), ip or "")
+
+
+def _may_hold_prefix(part: str) -> bool:
+    return any(literal in part for literal in _PREFIX_HOLDS)
 
 
 def _prefixes(part: str) -> list[re.Match[str]]:
     """Complete prefixes: at the start, or glued to what another writer left unfinished.  Quoted ones follow a space."""
     first = _PREFIX.match(part)
-    if first and "=" not in part[first.end() :]:
+    if first and not _may_hold_prefix(part[first.end() :]):
         return [first]
     return [
         prefix for prefix in _PREFIX.finditer(part) if not part[max(0, prefix.start() - 1) : prefix.start()].isspace()
@@ -98,7 +114,7 @@ def _unwrapped(message: str, writer: Writer, cut: bool | None) -> list[Line]:
     if "[" in message and (suffix := _REPEATED.search(message)):
         repeated = int(suffix[1])
         message = message[: suffix.start()]
-    if level := _LEVEL.match(message):
+    if level := _LEVEL.match(message) or _RAY_DRIVER.match(message):
         message = message[level.end() :]
     if "%" not in message:
         return [Line(message, writer, cut, repeated)]

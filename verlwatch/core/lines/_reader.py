@@ -15,19 +15,20 @@ because what waits depends on the bytes alone, except that time may close it, an
 
 Want of memory (`let_go`) closes everything at once, so nothing of it is reread either.
 
-A ``mark`` that does not end in a newline lies inside a line over the limit, or one that was let go, the rest of which
-is skipped.
+The `context` of that moment goes with it.  A ``mark`` that does not end in a newline lies inside a line over the limit,
+or one that was let go, the rest of which is skipped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from verlwatch.core.lines._counts import Counts
 from verlwatch.core.lines._kinds import KINDS
 from verlwatch.core.lines._line import Kind
 from verlwatch.core.lines._reading import OPEN_S, Place, Reading, is_utf8
-from verlwatch.core.lines._search import Candidates, literals
+from verlwatch.core.lines._search import Candidates, Index
 from verlwatch.core.types import Record
 
 _MARK = 64
@@ -38,8 +39,8 @@ class Reader:
     """Reads one generation of one source, from ``offset`` on; the records do not depend on how the bytes are split.
 
     ``mark`` is up to 64 bytes before ``offset``, as an earlier Reader left them; ``applied_to`` the position up to
-    which its records are known already.  Of a line longer than ``line_limit`` bytes only that much is read; a new
-    ``line_limit`` holds from the next bytes on.
+    which its records are known, ``context`` what it knew there.  Of a line longer than ``line_limit`` bytes only
+    that much is read; a new ``line_limit`` holds from the next bytes on.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Reader:
         line_limit: int = 1 << 20,
         kinds: Sequence[Kind] = KINDS,
         applied_to: int = 0,
+        context: str = "",
     ) -> None:
         self.source = source
         self.generation = generation
@@ -60,8 +62,8 @@ class Reader:
         """Bytes that are kept of the line that is not yet whole."""
         self.line_limit = line_limit
         self.counts = Counts()
-        self._reading = Reading(source, generation, kinds, self.counts)
-        self._literals = literals(kinds)
+        self._index = _index(tuple(kinds))
+        self._reading = Reading(source, generation, self._index, self.counts, context)
         self._applied_to = applied_to
         self._start = offset  # first byte of the line that is not yet whole
         self._before = mark[-_MARK:]  # the bytes before it
@@ -82,12 +84,16 @@ class Reader:
         return oldest.place.mark if oldest else self._before
 
     @property
+    def context(self) -> str:
+        """What the source has said once and means for all that follows."""
+        return str(self._reading.context)
+
+    @property
     def may_say_something(self) -> bool:
         """Whether the line that is not yet whole holds a needle, or may be the end that another waits for."""
         if self._reading.oldest:
             return True
-        half = b"".join(self._half)
-        return any(literal in half for literal in self._literals)
+        return bool(self._index.hits(b"".join(self._half)))
 
     def feed(self, data: bytes, now: float) -> list[Record]:
         """Takes the bytes that follow `offset`; gives the records they settle, in the order of their ends."""
@@ -125,7 +131,7 @@ class Reader:
             half = self._taken()
             records = self._reading.line(half, Place(self._start, end, self._before), now, cut=True)
             self._pass(half)
-        return records + self._reading.close_all(end)
+        return records + self._reading.close_all(now, end)
 
     def let_go(self, now: float) -> list[Record]:
         """Frees the memory of the line that is not yet whole: it is read as far as it is there, its rest is skipped."""
@@ -176,7 +182,7 @@ class Reader:
     def _lines(self, block: bytes, now: float) -> list[Record]:
         """Reads the lines that hold a needle; while one waits for its end, every line, for any may be that end."""
         records: list[Record] = []
-        candidates = Candidates(block, self._literals)
+        candidates = Candidates(block, self._index)
         ascii_only = block.isascii()
         at = 0
         while at < len(block):
@@ -191,7 +197,7 @@ class Reader:
             self.counts.lines += 1
             mark = (self._before + block[max(0, start - _MARK) : start])[-_MARK:]
             place = Place(self._start + start, self._start + end + 1, mark)
-            records += self._reading.line(block[start:end], place, now)
+            records += self._reading.line(block[start:end], place, now, candidates.within(start, end))
             at = end + 1
         self._pass(block)
         return records
@@ -224,3 +230,8 @@ class Reader:
             lines.decode()
         except UnicodeDecodeError:
             self.counts.undecodable += sum(not is_utf8(line) for line in lines.split(b"\n"))
+
+
+@lru_cache(maxsize=8)
+def _index(kinds: tuple[Kind, ...]) -> Index:
+    return Index(kinds)

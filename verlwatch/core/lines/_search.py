@@ -1,60 +1,88 @@
-"""Which lines of a block may matter: those that hold a needle.
+"""Which lines of a block may matter, and to which kinds: those that hold a needle.
 
-Searching a whole block costs 0.1 to 0.4 ns a byte and literal, splitting it into lines several times that; so lines
-without a needle are never made.  A long literal is found faster than a short one, and an ordinary word ("step") is
-found too often: needles should be as long as their line allows.  With stringzilla (the extra ``fast``) a search costs
-a fraction of that.
+One pass over the block looks for all needles at once (Aho-Corasick with a SIMD prefilter, about 0.5 ns a byte for 90
+literals; ``bytes.find`` takes 0.3 ns a byte for each).  Lines without a needle are never made.  The pass reports
+matches that do not overlap, so a needle that another may hide is looked for by itself wherever that other is found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
+
+import ahocorasick_rs
 
 from verlwatch.core.lines._line import Kind
 
 
-def _finder() -> Callable[[bytes, bytes, int], int]:
-    """Where a literal stands in a block from a position on, -1 nowhere."""
-    try:
-        find: Callable[[bytes, bytes, int], int] = import_module("stringzilla").find
-    except ImportError:
-        return bytes.find
-    return find
+class Index:
+    """The needles of ``kinds``, ready to be searched for."""
+
+    def __init__(self, kinds: Sequence[Kind]) -> None:
+        self.kinds = tuple(kinds)
+        needles = {needle for kind in kinds for needle in kind.NEEDLES}
+        self.literals = tuple(sorted(a for a in needles if not any(b in a for b in needles if b != a)))
+        """The fewest to search for: every needle of every kind holds at least one of them."""
+        self._told_by = tuple(
+            frozenset(
+                number
+                for number, kind in enumerate(self.kinds)
+                if any(literal in needle or _may_hide(literal, needle) for needle in kind.NEEDLES)
+            )
+            for literal in self.literals
+        )
+        self._automaton = ahocorasick_rs.BytesAhoCorasick(
+            self.literals, matchkind=ahocorasick_rs.MatchKind.LeftmostFirst
+        )
+
+    def hits(self, data: bytes) -> list[tuple[int, int, int]]:
+        """(number of the literal, first byte, byte behind it) of the matches, in order; none of them overlap."""
+        return self._automaton.find_matches_as_indexes(data) if self.literals else []
+
+    def fitting(self, literals: set[int], raw: bytes) -> list[Kind]:
+        """The kinds that have a needle in ``raw``, in their order, given the literals found in it."""
+        if not literals:
+            return []
+        told_by = sorted(frozenset[int]().union(*(self._told_by[literal] for literal in literals)))
+        return [kind for kind in map(self.kinds.__getitem__, told_by) if any(needle in raw for needle in kind.NEEDLES)]
+
+    def look(self, raw: bytes) -> set[int]:
+        """The literals that tell which kinds may read ``raw``."""
+        return {literal for literal, _, _ in self.hits(raw)}
 
 
-_find = _finder()
-
-
-def literals(kinds: Iterable[Kind]) -> tuple[bytes, ...]:
-    """The fewest literals to search for: every needle of every kind holds at least one of them."""
-    needles = {needle for kind in kinds for needle in kind.NEEDLES}
-    return tuple(sorted(a for a in needles if not any(b in a for b in needles if b != a)))
+def _may_hide(literal: bytes, needle: bytes) -> bool:
+    """Whether a match of ``literal`` may end inside ``needle``, whose literal is then not reported."""
+    return any(literal.endswith(needle[:size]) for size in range(1, min(len(literal), len(needle))))
 
 
 class Candidates:
-    """The lines of a block that hold one of ``wanted``, in order; every line of the block ends in a newline."""
+    """The lines of a block that hold a needle, in order; every line of the block ends in a newline."""
 
-    def __init__(self, block: bytes, wanted: Sequence[bytes]) -> None:
+    def __init__(self, block: bytes, index: Index) -> None:
         self._block = block
-        self._hits = [(at, literal) for literal in wanted if (at := _find(block, literal, 0)) >= 0]
+        self._hits = index.hits(block)
+        self._next = 0
 
     def after(self, at: int) -> tuple[int, int]:
         """First byte and newline of the next such line that begins at ``at`` or later; twice the end if there is none.
 
         What is asked for must not go back.
         """
-        block = self._block
-        first = len(block)
-        for i in range(len(self._hits) - 1, -1, -1):
-            hit, literal = self._hits[i]
-            if hit < at:
-                hit = _find(block, literal, at)
-                if hit < 0:
-                    del self._hits[i]
-                    continue
-                self._hits[i] = hit, literal
-            first = min(first, hit)
-        if first == len(block):
-            return first, first
-        return block.rfind(b"\n", at, first) + 1 or at, block.index(b"\n", first)
+        self._skip_to(at)
+        if self._next == len(self._hits):
+            return len(self._block), len(self._block)
+        first = self._hits[self._next][1]
+        return self._block.rfind(b"\n", at, first) + 1 or at, self._block.index(b"\n", first)
+
+    def within(self, start: int, end: int) -> set[int]:
+        """The literals found in the line from ``start`` to ``end``.  What is asked for must not go back."""
+        self._skip_to(start)
+        found = set()
+        while self._next < len(self._hits) and self._hits[self._next][1] < end:
+            found.add(self._hits[self._next][0])
+            self._next += 1
+        return found
+
+    def _skip_to(self, at: int) -> None:
+        while self._next < len(self._hits) and self._hits[self._next][1] < at:
+            self._next += 1

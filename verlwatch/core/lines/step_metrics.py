@@ -13,12 +13,13 @@ that it is no training line (validation alone).  The rest of a cut line is the n
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 import orjson
 
-from verlwatch.core.lines._line import Line, Numbers
+from verlwatch.core.lines._line import Line, Numbers, Said, Take
 
 NAME: Final = "step_metrics"
 NEEDLES: Final = (b"step:",)
@@ -38,24 +39,78 @@ _WHOLE = ("timing_s/step:", "timing/")
 _DIALECT_MIN = 4  # so many values with three decimals each are no coincidence: the release prints .3f
 
 
-def parse(line: Line) -> Numbers | None:
+class _Cut:
+    """A step line that may have lost its end; the rest is the next fitting message of its writer."""
+
+    LINES = 64
+    BYTES = 1 << 16
+
+    def __init__(self, line: Line, is_rest: Callable[[str], bool]) -> None:
+        self._line = line
+        self._is_rest = is_rest
+        self._whole: Numbers | None = None
+
+    def take(self, line: Line, said: Said | None) -> Take:
+        """The rest is a message that no kind reads.
+
+        Ray publishes the rest of a cut line as its writer's next line: an empty one says that nothing was cut.
+        """
+        if said is not None:
+            return Take.ENDED
+        if line.text:
+            if not self._is_rest(line.text):
+                return Take.IGNORED
+            whole = line._replace(text=self._line.text + line.text)
+        elif line.writer.pid:
+            whole = self._line._replace(cut=False)
+        else:
+            return Take.IGNORED
+        read = _read(whole)
+        if read is None:
+            return Take.IGNORED
+        numbers, is_rest = read
+        if is_rest is None:
+            self._whole = numbers
+            return Take.DONE
+        if not line.text:
+            return Take.IGNORED
+        self._line, self._is_rest = whole, is_rest
+        return Take.TAKEN
+
+    def close(self) -> Numbers | None:
+        """What came of it, without the last value where that may be shortened."""
+        read = _read(self._line._replace(cut=True)) if self._whole is None else (self._whole, None)
+        return read[0] if read else None
+
+
+def parse(line: Line) -> Numbers | _Cut | None:
     """Step and values; a value that is cut or is no number is left out."""
+    read = _read(line)
+    if read is None:
+        return None
+    numbers, is_rest = read
+    return numbers if is_rest is None else _Cut(line, is_rest)
+
+
+def _read(line: Line) -> tuple[Numbers, Callable[[str], bool] | None] | None:
+    """Step and values, and where the end may be missing what tells whether a later message is that end."""
     text = line.text
     if not text.startswith("step:") or line.from_rollout:
         return None
     head = _HEAD.match(text)
     if head is None:
         short = _HEAD_CUT_SHORT.match(text) if not line.cut else None
-        return Numbers(int(short[1]), {}, is_rest=partial(_is_rest, text)) if short else None
+        return (Numbers(int(short[1]), {}), partial(_is_rest, text)) if short else None
     items = text[head.end() :]
+    step = int(head[1])
     if not items:
-        return Numbers(int(head[1]), {}, is_rest=None if line.cut is False else partial(_is_rest, text))
+        return Numbers(step, {}), None if line.cut is False else partial(_is_rest, text)
     if "/" not in items:
         return None  # every key set of verl has a group; a sentence has not
     before, _, last = items.rpartition(" - ")
     if _is_broken(last, before) or (_is_suspect(items) if line.cut is None else line.cut):
-        return Numbers(int(head[1]), _values(before), _decimals(before), partial(_is_rest, text))
-    return Numbers(int(head[1]), _values(items), _decimals(items))
+        return Numbers(step, _values(before), _decimals(before)), partial(_is_rest, text)
+    return Numbers(step, _values(items), _decimals(items)), None
 
 
 def _is_suspect(items: str) -> bool:
