@@ -131,7 +131,7 @@ class Reader:
             half = self._taken()
             records = self._reading.line(half, Place(self._start, end, self._before), now, cut=True)
             self._pass(half)
-        return records + self._reading.close_all(now, end)
+        return records + self._reading.close_all(end)
 
     def let_go(self, now: float) -> list[Record]:
         """Frees the memory of the line that is not yet whole: it is read as far as it is there, its rest is skipped."""

@@ -127,22 +127,22 @@ class Reading:
         """Closes what has waited OPEN_S, oldest first and none before an older one."""
         records: list[Record] = []
         while (oldest := self.oldest) and oldest.since + OPEN_S <= now:
-            self._give_up(oldest, now, end, records)
+            self._give_up(oldest, end, records)
         return records
 
-    def close_all(self, now: float, end: int) -> list[Record]:
+    def close_all(self, end: int) -> list[Record]:
         """Closes everything that waits."""
         records: list[Record] = []
         while oldest := self.oldest:
-            self._give_up(oldest, now, end, records)
+            self._give_up(oldest, end, records)
         return records
 
-    def _give_up(self, waiting: Open | Pieces, now: float, end: int, records: list[Record]) -> None:
+    def _give_up(self, waiting: Open | Pieces, end: int, records: list[Record]) -> None:
         if isinstance(waiting, Open):
             self._close(waiting.line.writer, end, records)
             return
         stream = next(stream for stream, pieces in self._pieces.items() if pieces is waiting)
-        self._joined(stream, end, now, records, cut=True)
+        self._joined(stream, end, waiting.since, records, cut=True)
 
     def _piece(self, shipped: Shipped, place: Place, now: float, records: list[Record]) -> None:
         """Takes a piece of a line that a container runtime has cut, and reads the line once it is whole."""

@@ -24,7 +24,7 @@ _CRI = re.compile(r"(stdout|stderr) ([FP]) ")
 _SYSLOG = re.compile(r"(?:[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} )?([\w.-]{1,64}) ([\w.@/-]{1,64})\[[0-9]{1,10}\]: ")
 _MONTH = re.compile(r"[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} ")
 _POD = re.compile(r"\[pod/[\w./-]{1,200}\] ")
-_SERVICE = re.compile(r"[\w.-]{1,64} {1,40}\| ")
+_SERVICE = re.compile(r"[A-Za-z][\w.-]{0,60}[_-][0-9]{1,4} {1,40}\| ")
 _FIELDS = ("log", "message", "msg", "text", "line")
 
 
