@@ -1,6 +1,6 @@
 """Skip and find: how fast a finished log is read, each way in a process of its own.
 
-`python benchmarks/_reading.py WAY LOG [--plain]` is such a process: it prints CPU seconds and what it found.
+`python benchmarks/_reading.py WAY LOG` is such a process: it prints CPU seconds and what it found.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ def floor(path: Path) -> int:
 
 def find(path: Path) -> int:
     """The line finder, with the literals that the Reader looks for."""
-    from verlwatch.core.lines._kinds import KINDS  # noqa: PLC0415  # only now, as stringzilla may be hidden from it
-    from verlwatch.core.lines._search import Candidates, literals  # noqa: PLC0415
+    from verlwatch.core.lines._kinds import KINDS  # noqa: PLC0415  # only now: the other ways are to weigh nothing
+    from verlwatch.core.lines._search import Candidates, Index  # noqa: PLC0415
 
-    wanted = literals(KINDS)
+    index = Index(KINDS)
     found, rest = 0, b""
     with path.open("rb", buffering=0) as file:
         while data := file.read(PIECE):
             end = data.rfind(b"\n") + 1
             block, rest = rest + data[:end], data[end:]
-            candidates = Candidates(block, wanted)
+            candidates = Candidates(block, index)
             start, newline = candidates.after(0)
             while start < len(block):
                 found += 1
@@ -82,9 +82,9 @@ def records(path: Path) -> int:
 WAYS: dict[str, Callable[[Path], int]] = {"floor": floor, "find": find, "records": records}
 
 
-def python(way: str, log: Path, *, plain: bool = False) -> Cost:
+def python(way: str, log: Path) -> Cost:
     """One of the ways above, the best of three."""
-    command = [sys.executable, __file__, way, str(log), *(["--plain"] if plain else [])]
+    command = [sys.executable, __file__, way, str(log)]
     told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return Cost(log.stat().st_size, *told)
 
@@ -104,31 +104,20 @@ def tool(*command: str, log: Path) -> Cost:
     return best
 
 
-def has_stringzilla() -> bool:
-    """Whether the extra ``fast`` is installed."""
-    return not subprocess.run([sys.executable, "-c", "import stringzilla"], capture_output=True, check=False).returncode
-
-
 def table(log: Path) -> list[tuple[str, Cost]]:
     """All ways, each with its cost."""
-    rows = [
+    return [
         ("read() into one buffer", python("floor", log)),
         ("wc -l", tool("wc", "-l", log=log)),
         (f"grep -c '{NEEDLE}'", tool("grep", "-c", "-e", NEEDLE, log=log)),
-        ("line finder", python("find", log, plain=True)),
-        ("bytes -> records", python("records", log, plain=True)),
+        ("line finder", python("find", log)),
+        ("bytes -> records", python("records", log)),
     ]
-    if has_stringzilla():
-        rows.append(("line finder, stringzilla", python("find", log)))
-        rows.append(("bytes -> records, stringzilla", python("records", log)))
-    return rows
 
 
 def main() -> None:
     """The child's part."""
-    way, path, *options = sys.argv[1:]
-    if options:
-        sys.modules["stringzilla"] = None  # type: ignore[assignment]  # so that importing it fails
+    way, path = sys.argv[1:]
     best, found = float("inf"), 0
     for _ in range(3):
         begun = time.process_time()
