@@ -29,7 +29,6 @@ _PREFIX = re.compile(
     rf"\((?:({_NAME}) pid=([0-9]{{1,10}})|(raylet|gcs_server|autoscaler))"
     r"(?:, ip=([^)\s]{1,64})| \+[0-9hms]{1,12})?\) ?"
 )
-_PREFIX_HOLDS = (" pid=", "(raylet", "(gcs_server", "(autoscaler")  # one of these
 _LEVEL = re.compile(
     r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?:[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8},[0-9]{3}|[\w.]{1,80}):"
 )
@@ -93,7 +92,7 @@ def _writer(prefix: re.Match[str]) -> Writer:
 
 
 def _may_hold_prefix(part: str) -> bool:
-    return any(literal in part for literal in _PREFIX_HOLDS)
+    return " pid=" in part or "(raylet" in part or "(gcs_server" in part or "(autoscaler" in part
 
 
 def _prefixes(part: str) -> list[re.Match[str]]:

@@ -30,6 +30,7 @@ class Index:
             )
             for literal in self.literals
         )
+        self._likely: dict[frozenset[int], tuple[tuple[Kind, bool], ...]] = {}  # as asked for, few combinations occur
         self._automaton = ahocorasick_rs.BytesAhoCorasick(
             self.literals, matchkind=ahocorasick_rs.MatchKind.LeftmostFirst
         )
@@ -42,8 +43,17 @@ class Index:
         """The kinds that have a needle in ``raw``, in their order, given the literals found in it."""
         if not literals:
             return []
-        told_by = sorted(frozenset[int]().union(*(self._told_by[literal] for literal in literals)))
-        return [kind for kind in map(self.kinds.__getitem__, told_by) if any(needle in raw for needle in kind.NEEDLES)]
+        likely = self._likely.get(key := frozenset(literals))
+        if likely is None:
+            likely = self._likely[key] = self._tellable(key)
+        return [kind for kind, is_sure in likely if is_sure or any(needle in raw for needle in kind.NEEDLES)]
+
+    def _tellable(self, literals: frozenset[int]) -> tuple[tuple[Kind, bool], ...]:
+        """The kinds that may have a needle where these literals are found, and whether that is sure."""
+        numbers = sorted(frozenset[int]().union(*(self._told_by[literal] for literal in literals)))
+        found = {self.literals[literal] for literal in literals}
+        kinds = [self.kinds[number] for number in numbers]
+        return tuple((kind, not found.isdisjoint(kind.NEEDLES)) for kind in kinds)
 
     def look(self, raw: bytes) -> set[int]:
         """The literals that tell which kinds may read ``raw``."""
