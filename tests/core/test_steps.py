@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from verlwatch.core import steps
+from verlwatch.core.lines import Reader
 from verlwatch.core.phases import STEP, THROUGHPUT
+from verlwatch.core.types import Samples
 
 PHASES = {"timing_s/gen": 40.0, "timing_s/old_log_prob": 6.0, "timing_s/update_actor": 17.0}
 
@@ -78,3 +82,30 @@ def test_the_work_is_the_tokens_of_the_batch_and_of_its_longest_response() -> No
 def test_without_a_token_count_the_mean_lengths_stand_in_for_it() -> None:
     facts = steps.read({"response_length/mean": 400.0, "prompt_length/mean": 88.0}, "0.1")
     assert facts.work == (488.0, None)
+
+
+def test_seconds_per_token_equal_what_verl_prints_and_are_told_for_old_log_prob_too(recorded: Path) -> None:
+    reader = Reader("x")
+    told = reader.feed((recorded / "verl-0.9.1.file_logger.jsonl").read_bytes(), 0.0)
+    compared = 0
+    for record in told:
+        assert isinstance(record, Samples)
+        seconds = steps.timings(record.values)
+        per_token = steps.per_token_ms(record.values, seconds)
+        for phase in per_token.keys() & {"gen", "ref", "update_actor", "adv"}:
+            assert per_token[phase] == pytest.approx(record.values[f"timing_per_token_ms/{phase}"], rel=1e-9)
+            compared += 1
+        assert ("old_log_prob" in per_token) == ("old_log_prob" in seconds)
+    assert compared == 4 * 300
+
+
+@pytest.mark.parametrize("values", [{}, {"perf/total_num_tokens": 0.0}, {"perf/total_num_tokens": 5.0}])
+def test_without_tokens_there_are_no_seconds_per_token(values: dict[str, float]) -> None:
+    assert "gen" not in steps.per_token_ms(values, {"gen": 3.0})
+
+
+def test_one_mark_makes_a_release_likely_and_two_certain() -> None:
+    assert not steps.is_certain({"timing_s/update_weights": 1.0}, None)
+    assert steps.is_certain({"timing_s/update_weights": 1.0, "response/aborted_ratio": 0.0}, None)
+    assert steps.is_certain({"timing_s/gen": 1.0}, 3)
+    assert not steps.is_certain({"timing_s/gen": 1.0}, None)

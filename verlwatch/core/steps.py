@@ -18,6 +18,16 @@ _TIMING = (*((phase.name, phase.keys) for phase in PHASES), (STEP, ("timing_s/st
 TOTAL_TOKENS = "perf/total_num_tokens"
 LONGEST_S = 1e9
 """No phase takes thirty years."""
+_MARKS: Mapping[str, tuple[str, ...]] = {
+    "0.1": ("timing/gen", "timing/update_actor"),
+    "0.2-0.3": ("timing_s/gen", "perf/throughput"),
+    "0.4.x": ("training/global_step", "training/epoch"),
+    "0.5": ("timing_s/start_profile", "timing_s/stop_profile"),
+    "0.6-0.7.0": ("response/aborted_ratio", "timing_s/start_profile"),
+    ">=0.7.1": ("timing_s/update_weights", "response/aborted_ratio"),
+    ">=0.8": ("actor/perf/max_memory_allocated_gb", "timing_s/update_weights"),
+}
+"""What the step lines of each release show, independent of each other."""
 _INTERRUPTIONS = ("testing", "save_checkpoint")
 _ROUNDING = 0.02  # share of the step by which printed parts may exceed the printed whole
 
@@ -65,6 +75,25 @@ def read(
     elif abs(throughput := values.get("perf/throughput", nan)) < LONGEST_S:
         seconds[THROUGHPUT] = throughput
     return StepFacts(seconds, _work(values, prints_total=prints_total))
+
+
+def per_token_ms(values: Mapping[str, float], seconds: Mapping[str, float]) -> dict[str, float]:
+    """Milliseconds per token of each phase in ``seconds``, old_log_prob too, for which verl itself prints none.
+
+    As verl's ``compute_timing_metrics`` has it: generation over the response tokens, everything else over all tokens
+    of the batch.  Empty where the step does not print its tokens.
+    """
+    tokens = values.get(TOTAL_TOKENS, nan)
+    response, prompt = values.get("response_length/mean", nan), values.get("prompt_length/mean", nan)
+    responses = tokens * response / (response + prompt) if response + prompt > 0 else nan
+    of_phase = {phase.name: responses if phase.longest else tokens for phase in PHASES if phase.judged}
+    return {name: 1000 * seconds[name] / of_phase[name] for name in seconds if name in of_phase and of_phase[name] > 0}
+
+
+def is_certain(values: Mapping[str, float], decimals: int | None) -> bool:
+    """Whether more than one mark tells the same `release`; forks move keys, so one alone makes it likely at most."""
+    marks = _MARKS.get(release(values, decimals), ())
+    return sum(mark in values for mark in marks) + (decimals is not None) > 1
 
 
 def release(values: Mapping[str, float], decimals: int | None) -> str:
