@@ -295,6 +295,7 @@ class App:
         # Nothing from here on waits: a stop finds either the old configuration in force or the new one.
         self.config = new
         self._engine.reconfigure(configuration.settings(new))
+        self._engine.read_also(configuration.own_lines(new))
         self._tail.reload(_following(new))
         self._set_up_delivery(deliver)
         self._start_delivery(tasks)

@@ -30,7 +30,9 @@ from verlwatch.status import Role
 def engine(config: Config) -> Engine | Gatherer:
     """What reads chunks: an agent's does nothing else."""
     settings = configuration.settings(config)
-    return Gatherer(settings) if config.agent.hub else Engine(settings)
+    engine = Gatherer(settings) if config.agent.hub else Engine(settings)
+    engine.read_also(configuration.own_lines(config))
+    return engine
 
 
 def hub(config: Config, inbox: Inbox, clock: Clock, engine: Engine | Gatherer) -> Hub | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verlwatch.config import Config, Run, load
+from verlwatch.config import Config, OwnLine, Run, load
 from verlwatch.config._yaml import read
 from verlwatch.fields import Model
 from verlwatch.shell.notifiers import NOTIFIERS
@@ -41,13 +41,16 @@ def written_default(field: FieldInfo) -> str:
 
 def rows() -> Iterator[str]:
     """The rows of the reference for all settings but those of receivers."""
+    entries: dict[str, type[Model]] = {"runs": Run, "lines": OwnLine}
     for name, field in Config.model_fields.items():
         if name in SECTIONS:
             keys = SECTIONS[name].by_key()
             yield from (f"| `{name}.{key}` | {written_default(of)} | {of.description} |" for key, of in keys.items())
         else:
             yield f"| `{name}` | {written_default(field)} | {field.description} |"
-    yield from (f"| `runs[].{key}` | {written_default(of)} | {of.description} |" for key, of in Run.by_key().items())
+    for name, entry in entries.items():
+        keys = entry.by_key()
+        yield from (f"| `{name}[].{key}` | {written_default(of)} | {of.description} |" for key, of in keys.items())
 
 
 def receiver_rows() -> Iterator[str]:
@@ -75,7 +78,7 @@ def test_every_kind_of_receiver_is_named_in_the_reference() -> None:
 
 
 def test_every_setting_is_described() -> None:
-    fields = [*Config.model_fields.values(), *Run.by_key().values()]
+    fields = [*Config.model_fields.values(), *Run.by_key().values(), *OwnLine.by_key().values()]
     fields += [field for section in SECTIONS.values() for field in section.by_key().values()]
     assert all(field.description for field in fields)
 

@@ -1,4 +1,4 @@
-"""`verlwatch check`: everything that is wrong with a configuration, at once."""
+"""`verlwatch check`: everything that is wrong with a configuration, at once; and what its own lines find in a log."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import sys
 from pathlib import Path
 
 from verlwatch import config as configuration
+from verlwatch.commands import _common, _sample
 from verlwatch.commands._output import say
+from verlwatch.replay import LogError
 from verlwatch.shell.printable import printable
 
 EPILOG = """examples:
   verlwatch check --config verlwatch.yaml
+  verlwatch check --config verlwatch.yaml --sample train.log
 
 Prints FILE:LINE:COLUMN: KEY: what is wrong; what to do.  Exit code 0 when the daemon would start with it (warnings
 included), 2 when it would not.
+
+With --sample it shows instead what the patterns of `lines` match in a log, and what is read of it.  Exit code 0 when
+each reads something, 1 when one does not or the log cannot be read, 2 when the configuration cannot be.
 """
 
 
@@ -29,6 +35,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="configuration file (default: the one run would take)"
     )
+    parser.add_argument(
+        "--sample", type=Path, metavar="LOG", help="show what the patterns of `lines` match in a log, and what is read"
+    )
     parser.set_defaults(run_command=run)
 
 
@@ -38,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
     if path is None:
         print("no configuration file found; give --config FILE", file=sys.stderr)
         return 2
+    if args.sample is not None:
+        return _on_sample(path, args.sample)
     problems = configuration.check(path)
     for problem in problems:
         print(problem, file=sys.stderr)
@@ -45,3 +56,18 @@ def run(args: argparse.Namespace) -> int:
         return 2
     say(f"{printable(str(path))}: good")
     return 0
+
+
+def _on_sample(config: Path, log: Path) -> int:
+    if problems := _common.unreadable([log]):
+        print("\n".join(problems), file=sys.stderr)
+        return 1
+    try:
+        loaded = configuration.load(config)
+        return int(not _sample.show(log, configuration.own_lines(loaded), loaded.reading.line_limit))
+    except configuration.ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except LogError as error:
+        print(printable(str(error)), file=sys.stderr)
+        return 1

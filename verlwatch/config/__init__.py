@@ -11,9 +11,10 @@ from typing import Any
 from verlwatch.config._check import check
 from verlwatch.config._load import find, load
 from verlwatch.config._overrides import OVERRIDES, apply, flag, variable
+from verlwatch.config._own import OwnLine
 from verlwatch.config._problems import ConfigError, Problem
 from verlwatch.config._reload import Delta, Reload, changes, in_force
-from verlwatch.config._settings import secret_paths, settings, state_dir, watched
+from verlwatch.config._settings import own_lines, secret_paths, settings, state_dir, watched
 from verlwatch.config.models import Address, Config, Run
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Config",
     "ConfigError",
     "Delta",
+    "OwnLine",
     "Problem",
     "Reload",
     "Run",
@@ -33,6 +35,7 @@ __all__ = [
     "in_force",
     "json_schema",
     "load",
+    "own_lines",
     "secret_paths",
     "settings",
     "state_dir",

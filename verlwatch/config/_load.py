@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from verlwatch.config._fleet import HubAgent
+from verlwatch.config._own import OwnLine
 from verlwatch.config._problems import ConfigError, KeyPath, Locate, Problem, from_validation, problem
 from verlwatch.config._yaml import Document, read
 from verlwatch.config.models import Config, Run, run_name
@@ -72,6 +73,8 @@ def _keys_at(path: KeyPath, value: Any) -> Iterable[str]:
             model = Config
         case ("runs", int()):
             model = Run
+        case ("lines", int()):
+            model = OwnLine
         case ("receivers", int(index)):
             kinds = {notifier.TYPE: notifier.Config for notifier in NOTIFIERS}
             model = kinds.get(value["receivers"][index]["type"])
@@ -84,7 +87,7 @@ def _keys_at(path: KeyPath, value: Any) -> Iterable[str]:
 
 def _repeated(value: Any) -> Iterator[tuple[KeyPath, str]]:
     """Names and logs that occur twice, found in the raw value so that they are told beside all other problems."""
-    for section in (("runs",), ("receivers",), ("hub", "agents")):
+    for section in (("runs",), ("lines",), ("receivers",), ("hub", "agents")):
         seen: dict[str, int] = {}
         for index, entry in _entries(value, *section):
             name = entry.get("name") or next((run_name(log) for _, log in _logs(entry)), "")

@@ -11,6 +11,7 @@ from verlwatch.config._problems import ConfigError, KeyPath, Place, problem
 from verlwatch.config.models import Config
 from verlwatch.core.types import Settings
 from verlwatch.fields import Model
+from verlwatch.shell.own_lines import OwnLine, own_line
 
 NOTHING_TO_WATCH = "there is nothing to watch: name a run here, or give --log LOG"
 
@@ -32,6 +33,11 @@ def settings(config: Config) -> Settings:
         line_limit=config.reading.line_limit,
         link=(config.external_url or "").rstrip("/"),
     )
+
+
+def own_lines(config: Config) -> tuple[OwnLine, ...]:
+    """The kinds of line that the user describes."""
+    return tuple(own_line(line.name, line.contains, line.pattern, line.unit) for line in config.lines)
 
 
 def secret_paths(config: Config) -> Iterator[tuple[KeyPath, str]]:

@@ -25,6 +25,7 @@ from pydantic import (
 
 from verlwatch import fields
 from verlwatch.config._fleet import Agent, Hub, is_loopback
+from verlwatch.config._own import OwnLine, readable
 from verlwatch.fields import (
     Duration,
     FilePath,
@@ -302,6 +303,9 @@ class Config(Model):
     """The whole configuration."""
 
     runs: tuple[Run, ...] = Field(default=(), description="The training runs to watch.")
+    lines: Annotated[tuple[OwnLine, ...], BeforeValidator(readable)] = Field(
+        default=(), description="Lines of your own to read besides those that verlwatch knows (at most 32)."
+    )
     state_dir: FilePath | None = Field(
         default=None,
         description="Folder of the database, on a local file system. Default: systemd's `$STATE_DIRECTORY`, else "

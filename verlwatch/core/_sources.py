@@ -5,11 +5,11 @@ What an engine judges and what an agent ships begins here, with the same cursors
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from verlwatch.core.lines import LONG_BYTES, ROOM_BYTES, Reader, too_much
+from verlwatch.core.lines import KINDS, LONG_BYTES, ROOM_BYTES, Kind, Reader, too_much
 from verlwatch.core.types import Chunk, Cursor, Extract, Record
 
 
@@ -21,12 +21,19 @@ class Sources:
         self.cursors: dict[str, Cursor] = {}
         self._runs: dict[str, str] = {}
         self._line_limit = line_limit
+        self._kinds: tuple[Kind, ...] = KINDS
 
     def tune(self, line_limit: int) -> None:
         """Reads lines of up to so many bytes."""
         self._line_limit = line_limit
         for reader in self.readers.values():
             reader.line_limit = line_limit
+
+    def read_also(self, own: Sequence[Kind]) -> None:
+        """Reads lines of these kinds, too, behind those that are built in and in place of earlier ones."""
+        self._kinds = (*KINDS, *own)
+        for reader in self.readers.values():
+            reader.kinds = self._kinds
 
     def feed(self, chunk: Chunk, now: float) -> tuple[list[Extract], list[Cursor]]:
         """Takes bytes that continue a source; a new generation begins at its first byte."""
@@ -90,6 +97,7 @@ class Sources:
             chunk.offset,
             cursor.mark if cursor.reread_from == chunk.offset else b"",
             line_limit=self._line_limit,
+            kinds=self._kinds,
             applied_to=cursor.applied_to,
             context=cursor.context,
         )
@@ -133,6 +141,10 @@ class Reads:
     def let_go(self, followed: Collection[str]) -> None:
         """Forgets what it needs for reading sources other than these; where to go on with them stays known."""
         self._sources.let_go(followed)
+
+    def read_also(self, own: Sequence[Kind]) -> None:
+        """Reads lines of the user's own, too, from the next bytes on; those given before are not read any more."""
+        self._sources.read_also(own)
 
     @property
     def readers(self) -> Mapping[str, Reader]:

@@ -40,7 +40,7 @@ class Reader:
 
     ``mark`` is up to 64 bytes before ``offset``, as an earlier Reader left them; ``applied_to`` the position up to
     which its records are known, ``context`` what it knew there.  Of a line longer than ``line_limit`` bytes only
-    that much is read; a new ``line_limit`` holds from the next bytes on.
+    that much is read; a new ``line_limit``, like other `kinds`, holds from the next bytes on.
     """
 
     def __init__(
@@ -82,6 +82,15 @@ class Reader:
         """The up to 64 bytes before `reread_from`."""
         oldest = self._reading.oldest
         return oldest.place.mark if oldest else self._before
+
+    @property
+    def kinds(self) -> Sequence[Kind]:
+        """The kinds of line that are read."""
+        return self._index.kinds
+
+    @kinds.setter
+    def kinds(self, kinds: Sequence[Kind]) -> None:
+        self._index = self._reading.index = _index(tuple(kinds))
 
     @property
     def context(self) -> str:

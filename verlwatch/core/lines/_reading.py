@@ -14,6 +14,7 @@ from verlwatch.core.lines._context import Context
 from verlwatch.core.lines._counts import Counts
 from verlwatch.core.lines._envelope import messages
 from verlwatch.core.lines._line import Block, Fact, Kind, Line, Numbers, Said, Take
+from verlwatch.core.lines._own import OwnLine
 from verlwatch.core.lines._search import Index
 from verlwatch.core.lines._shipping import Shipped, unshipped
 from verlwatch.core.types import Event, Origin, Record, Samples, Writer
@@ -79,7 +80,7 @@ class Reading:
         self.context = Context(source, context)
         self._source = source
         self._generation = generation
-        self._index = index
+        self.index = index
         self._counts = counts
         self._open: dict[Writer, Open] = {}  # oldest first
         self._pieces: dict[str, Pieces] = {}  # by stream, oldest first
@@ -118,9 +119,9 @@ class Reading:
             self._piece(shipped, place, now, records)
         elif shipped.unpacked or literals is None:
             raw = shipped.text.encode(errors="replace")
-            self._text(shipped.text, self._index.fitting(self._index.look(raw), raw), place, now, records, cut=cut)
+            self._text(shipped.text, self.index.fitting(self.index.look(raw), raw), place, now, records, cut=cut)
         else:
-            self._text(shipped.text, self._index.fitting(literals, raw), place, now, records, cut=cut)
+            self._text(shipped.text, self.index.fitting(literals, raw), place, now, records, cut=cut)
         return records
 
     def close_due(self, now: float, end: int) -> list[Record]:
@@ -158,7 +159,7 @@ class Reading:
         pieces = self._pieces.pop(stream)
         text = "".join(pieces.texts)
         raw = text.encode(errors="replace")
-        kinds = self._index.fitting(self._index.look(raw), raw)
+        kinds = self.index.fitting(self.index.look(raw), raw)
         self._text(text, kinds, pieces.place._replace(end=end), now, records, cut=cut)
 
     def _let_pass(self, place: Place, records: list[Record]) -> None:
@@ -191,14 +192,15 @@ class Reading:
     def _message(self, line: Line, kinds: list[Kind], place: Place, now: float, records: list[Record]) -> None:
         kind, said = self._parsed(line, kinds)
         waiting = self._open.get(line.writer) if self._open and not line.is_bar else None
-        take = self._taken(waiting, line, said) if waiting else Take.IGNORED
+        is_own = isinstance(kind, OwnLine)  # what a user's pattern finds ends no block, and gives way to it
+        take = self._taken(waiting, line, None if is_own else said) if waiting else Take.IGNORED
         if take is Take.DOUBTED and waiting:
             if kind is not None and said is not None:
                 waiting.doubted.append((kind, line, said))
             return
         if take in {Take.DONE, Take.ENDED}:
             self._close(line.writer, place.end, records, proper=take is Take.DONE)
-        if kind is None or said is None:
+        if kind is None or said is None or (is_own and take in {Take.TAKEN, Take.DONE}):
             return
         if isinstance(said, Numbers | Fact):
             records.append(self._record(kind, line, said, place.end))
