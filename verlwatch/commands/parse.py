@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from verlwatch import config as configuration
 from verlwatch.commands import _common
 from verlwatch.commands._output import say, say_json
-from verlwatch.core.lines import Reader
+from verlwatch.core.lines import KINDS, Reader
 from verlwatch.core.types import Record, Samples, Writer
 from verlwatch.replay import pieces
 from verlwatch.shell.printable import printable
@@ -31,14 +32,16 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     parser.add_argument("logs", nargs="+", type=Path, metavar="LOG")
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each record")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="read the `lines` of this configuration, too")
     parser.set_defaults(run_command=run)
 
 
 @_common.on_logs
 def run(args: argparse.Namespace) -> None:
     """Prints the records of each file in turn."""
+    own = configuration.own_lines(configuration.load(args.config)) if args.config else ()
     for path in args.logs:
-        reader = Reader(str(path))
+        reader = Reader(str(path), kinds=(*KINDS, *own))
         for data in pieces(path):
             _print(reader.feed(data, 0.0), as_json=args.json)
         _print(reader.finish(0.0), as_json=args.json)
