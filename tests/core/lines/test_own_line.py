@@ -30,7 +30,7 @@ def own(pattern: str, unit: str = "", contains: bytes = b"probe") -> OwnLine:
 
     def search(text: str) -> Mapping[str, str] | None:
         match = compiled.search(text)
-        return match and {name: held for name, held in match.groupdict().items() if held is not None}
+        return match and {name: held for name, held in match.groupdict().items() if held}
 
     return OwnLine("probe_line", (contains,), search, unit)
 

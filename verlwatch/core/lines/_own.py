@@ -25,7 +25,7 @@ LONGEST = 16_384
 """Characters of a message that is searched; a longer one is not."""
 
 Search = Callable[[str], Mapping[str, str] | None]
-"""What the groups of a pattern hold in a text, those that took no part left out; None where nothing matches."""
+"""What the groups of a pattern hold in a text, empty ones left out; None where nothing matches."""
 
 _METRIC, _UNIT, _SHOWN = 100, 20, 60
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
@@ -75,11 +75,8 @@ class OwnLine:
             return None
 
     def groups(self, line: Line) -> Mapping[str, str] | None:
-        """What the pattern's groups hold; empty ones are left out."""
-        if line.cut or len(line.text) > LONGEST:
-            return None
-        found = self.search(line.text)
-        return None if found is None else {name: text for name, text in found.items() if text}
+        """What the pattern's groups hold in the message."""
+        return None if line.cut or len(line.text) > LONGEST else self.search(line.text)
 
     def read(self, groups: Mapping[str, str], line: Line) -> Numbers | Fact:
         """What the groups say.
