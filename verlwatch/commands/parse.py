@@ -10,6 +10,7 @@ from verlwatch import config as configuration
 from verlwatch.commands import _common
 from verlwatch.commands._output import say, say_json
 from verlwatch.core.lines import KINDS, Reader
+from verlwatch.core.lines._paste import rejoined
 from verlwatch.core.types import Record, Samples, Writer
 from verlwatch.replay import pieces
 from verlwatch.shell.printable import printable
@@ -17,6 +18,7 @@ from verlwatch.shell.printable import printable
 EPILOG = """examples:
   verlwatch parse train.log
   verlwatch parse --json train.log | jq 'select(.step == 120).values["timing_s/gen"]'
+  verlwatch parse --paste issue.txt
 
 A value that was cut or could not be read is left out: it is unknown, not zero.
 """
@@ -33,6 +35,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("logs", nargs="+", type=Path, metavar="LOG")
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each record")
     parser.add_argument("--config", type=Path, metavar="FILE", help="read the `lines` of this configuration, too")
+    parser.add_argument(
+        "--paste",
+        action="store_true",
+        help="the log was copied from a terminal or a page: put step lines together that stand in several rows",
+    )
     parser.set_defaults(run_command=run)
 
 
@@ -42,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
     own = configuration.own_lines(configuration.load(args.config)) if args.config else ()
     for path in args.logs:
         reader = Reader(str(path), kinds=(*KINDS, *own))
-        for data in pieces(path):
+        for data in [rejoined(b"".join(pieces(path)))] if args.paste else pieces(path):
             _print(reader.feed(data, 0.0), as_json=args.json)
         _print(reader.finish(0.0), as_json=args.json)
 
