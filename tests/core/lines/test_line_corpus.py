@@ -14,6 +14,7 @@ from verlwatch.core.lines import KINDS
 from verlwatch.core.types import Record
 
 CORPUS = Path(__file__).parents[2] / "corpus"
+SILENT = {"decoded_sample"}  # kinds that tell of nothing: they keep what others read in their lines from being believed
 NAMES = sorted(path.stem for path in CORPUS.glob("*.log"))
 
 
@@ -35,7 +36,7 @@ def test_an_excerpt_reads_as_its_notes_say(
     assert [plain(record) for record in read((CORPUS / f"{name}.log").read_bytes(), piece=piece)] == expected(name)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.NAME not in SILENT], ids=lambda kind: kind.NAME)
 def test_every_kind_has_an_excerpt(kind: Any) -> None:
     assert any(record["kind"] == kind.NAME for name in NAMES for record in expected(name))
 
