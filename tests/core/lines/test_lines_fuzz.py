@@ -57,7 +57,7 @@ def test_what_verl_would_print_is_read_back_to_the_digit(numbers: dict[str, floa
     printed = {key: form.format(value) for key, value in numbers.items()}
     text = "step:3 - timing_s/gen:1.250 - " + " - ".join(f"{key}:{value}" for key, value in printed.items())
     said = step_metrics.parse(Line(text + " - timing_s/step:9.000"))
-    assert said is not None
+    assert isinstance(said, Numbers)
     expected = {key: float(value.removeprefix("np.float64(").removesuffix(")")) for key, value in printed.items()}
     assert said.values == {"timing_s/gen": 1.25, **expected, "timing_s/step": 9.0}
 

@@ -30,7 +30,7 @@ def notes(name: str) -> Expect:
 def records(name: str) -> list[Record]:
     data = (SHARED / f"{name}.log").read_bytes()
     if notes(name).get("expect", {}).get("paste"):
-        data = rejoined(data.decode()).encode()
+        data = rejoined(data)
     reader = Reader(f"{name}.log")
     return reader.feed(data, 0.0) + reader.finish(0.0)
 
@@ -173,6 +173,19 @@ def _only_validation(value: Any, read: list[Record]) -> None:
     assert all(key.startswith("val") for key in steps(read)[0])
 
 
+def _nan(read: list[Record]) -> None:
+    assert any(math.isnan(value) for key, value in steps(read)[0].items() if key.startswith("val-aux/"))
+
+
+def _no_steps(value: Any, read: list[Record]) -> None:
+    assert not set(value) & set(steps(read))
+
+
+def _ratio(value: Any, read: list[Record]) -> None:
+    (told,) = steps(read).values()
+    assert round(told["perf/max_memory_reserved_gb"] / told["perf/max_memory_allocated_gb"], 2) == value
+
+
 WORDS: dict[str, Callable[[Any, list[Record]], None]] = {
     "steps": _steps,
     "by_step": _by_step,
@@ -210,19 +223,6 @@ ELSEWHERE = {
     "actors": "names in prefixes: the lines themselves say nothing",
     "heartbeat_lines": "nothing is read of them",
 }
-
-
-def _nan(read: list[Record]) -> None:
-    assert any(math.isnan(value) for key, value in steps(read)[0].items() if key.startswith("val-aux/"))
-
-
-def _no_steps(value: Any, read: list[Record]) -> None:
-    assert not set(value) & set(steps(read))
-
-
-def _ratio(value: Any, read: list[Record]) -> None:
-    (told,) = steps(read).values()
-    assert round(told["perf/max_memory_reserved_gb"] / told["perf/max_memory_allocated_gb"], 2) == value
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from verlwatch.core.lines import Line, step_metrics
+from verlwatch.core.lines import Line, Numbers, step_metrics
 from verlwatch.core.types import Record, Samples, Writer
 
 ROUNDED = (
@@ -24,10 +24,16 @@ NEXT = FULL.replace("step:12", "step:13")
 BAR = "\rTraining Progress:  33%|███▎      | 1/3 [00:00<00:00,  2.50it/s]"
 
 
-def values(text: str, *, cut: bool | None = None) -> Mapping[str, float]:
-    numbers = step_metrics.parse(Line(text, cut=cut))
+def numbers_of(text: str, *, cut: bool | None = None) -> Numbers:
+    """What a line says, as far as it came."""
+    said = step_metrics.parse(Line(text, cut=cut))
+    numbers = said if isinstance(said, Numbers | None) else said.close()
     assert numbers is not None
-    return numbers.values
+    return numbers
+
+
+def values(text: str, *, cut: bool | None = None) -> Mapping[str, float]:
+    return numbers_of(text, cut=cut).values
 
 
 def ray(*texts: str) -> bytes:
@@ -122,9 +128,7 @@ def test_a_key_with_the_separator_inside_costs_only_itself() -> None:
     ],
 )
 def test_three_decimals_everywhere_tell_a_log_that_rounds(text: str, decimals: int | None) -> None:
-    numbers = step_metrics.parse(Line(text))
-    assert numbers is not None
-    assert numbers.decimals == decimals
+    assert numbers_of(text).decimals == decimals
 
 
 @pytest.mark.parametrize("whole", [ROUNDED, FULL], ids=["rounded", "full"])

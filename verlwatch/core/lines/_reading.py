@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from verlwatch.core.lines._context import Context
@@ -97,7 +98,7 @@ class Reading:
         pieces = next(iter(self._pieces.values()), None)
         if waiting is None or pieces is None:
             return waiting or pieces
-        return min(waiting, pieces, key=lambda either: either.place.start)
+        return waiting if waiting.place.start < pieces.place.start else pieces
 
     def line(
         self, raw: bytes, place: Place, now: float, literals: set[int] | None = None, *, cut: bool | None = None
@@ -218,7 +219,7 @@ class Reading:
             self._close(writer, end, records)
 
     def _taken(self, waiting: Open, line: Line, said: Said | None) -> Take:
-        return self._guarded(waiting.kind, line, lambda: waiting.block.take(line, said)) or Take.IGNORED
+        return self._guarded(waiting.kind, line, partial(waiting.block.take, line, said)) or Take.IGNORED
 
     def _close(self, writer: Writer, end: int, records: list[Record], *, proper: bool = False) -> None:
         """Ends a block; what it doubted was meant so, unless it has found its proper end."""
@@ -232,7 +233,7 @@ class Reading:
     def _parsed(self, line: Line, kinds: Iterable[Kind]) -> tuple[Kind, Said] | tuple[None, None]:
         """The first of ``kinds`` that reads a message."""
         for kind in kinds:
-            said = self._guarded(kind, line, lambda kind=kind: kind.parse(line))
+            said = self._guarded(kind, line, partial(kind.parse, line))
             if said is not None:
                 return kind, said
         return None, None
