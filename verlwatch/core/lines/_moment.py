@@ -1,0 +1,42 @@
+"""When in a step a memory line was printed, as far as its head tells: ``update_actor Before update_actor``.
+
+Heads are free text of the call (``After building vllm rollout``) or a role, ``Before`` or ``After``, and a function.
+"""
+
+from __future__ import annotations
+
+import re
+
+_RANK = re.compile(r"rank ([0-9]{1,6}): ")
+_ROLE = re.compile(r"([\w ]{1,80}) (Before|After) ([A-Za-z_]\w{0,80})$")
+_PHASES = (
+    ("compute_ref_log_prob", "ref"),
+    ("compute_log_prob", "old_log_prob"),
+    ("recompute log prob", "old_log_prob"),
+    ("compute_values", "values"),
+    ("generate_sequences", "gen"),
+    ("rollout generation", "gen"),
+    ("update_critic", "update_critic"),
+    ("update_actor", "update_actor"),
+    ("update_policy", "update_actor"),
+    ("update policy", "update_actor"),
+    ("update_weights", "update_weights"),
+    ("sync model weights", "update_weights"),
+)
+_SHARED = frozenset({"dp actor compute_log_prob", "megatron actor compute_log_prob"})  # the reference policy's too
+
+
+def moment(head: str) -> dict[str, str | int | float]:
+    """``when`` (before, after), ``phase``, ``role`` and ``rank``: those that the head names."""
+    said: dict[str, str | int | float] = {"head": head}
+    if rank := _RANK.match(head):
+        said["rank"] = int(rank[1])
+        head = head[rank.end() :]
+    first = head.partition(" ")[0].lower()
+    if first in {"before", "after"}:
+        said["when"] = first
+    elif role := _ROLE.match(head):
+        said |= {"role": role[1], "when": role[2].lower()}
+        head = f"{role[1]} {role[3]}"
+    phase = next((phase for words, phase in _PHASES if words in head), None) if head not in _SHARED else None
+    return {**said, "phase": phase} if phase else said
