@@ -328,6 +328,7 @@ def _following(config: Config) -> Following:
         reading.poll_interval,
         reading.max_files,
         reading.watch == "auto",
+        reading.hydra == "auto",
     )
 
 

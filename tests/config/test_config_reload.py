@@ -36,6 +36,7 @@ OTHER = {
     "reading_line_limit": "2MiB",
     "reading_max_files": "7",
     "reading_watch": "poll",
+    "reading_hydra": "off",
     "storage_keep_steps": "7d",
     "storage_max_size": "1GiB",
     "delivery_grace": "1s",

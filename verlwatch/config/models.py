@@ -254,6 +254,9 @@ class Reading(Model):
         le=100_000,
         description="Most files watched at once; more are reported, not read (1 to 100000).",
     )
+    hydra: Literal["auto", "off"] = Field(
+        default="auto", description="`auto` reads `.hydra/config.yaml` beside the logs of a run, `off` does not."
+    )
 
 
 class Storage(Model):

@@ -14,6 +14,7 @@ from verlwatch.shell.identity import rotated_from
 from verlwatch.shell.run_names import run_of
 
 SILENT_S = 3 * 86_400.0
+HYDRA = ".hydra"
 
 
 @dataclass(slots=True)
@@ -24,7 +25,7 @@ class Found:
     ``ended`` are paths that belonged to a run whose Ray session has a newer training now.  ``folders`` are the
     directories in which something may appear, ``unmatched`` the patterns that name nothing, each with its entry and,
     where it cannot even be looked for, the reason; ``left_out`` counts the files beyond the limit, ``cut_short`` are
-    patterns whose search met its bound.
+    patterns whose search met its bound.  ``beside`` are files that no pattern names: Hydra's configuration of a run.
     """
 
     runs: dict[str, str] = field(default_factory=dict)
@@ -34,6 +35,7 @@ class Found:
     unmatched: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     left_out: int = 0
     cut_short: list[str] = field(default_factory=list)
+    beside: set[str] = field(default_factory=set)
 
     def add(self, path: str, entry: str) -> None:
         """A path belongs to the entry that names it first."""
@@ -49,6 +51,7 @@ def discover(
     *,
     sessions: Sessions | None = None,
     unfinished: Iterable[str] = (),
+    hydra: bool = True,
 ) -> Found:
     """Expands every pattern (``*``, ``?``, ``[…]``, ``**``); a path without these counts whether it exists or not.
 
@@ -56,7 +59,7 @@ def discover(
     (``train.log.1`` beside ``train.log``): those are read as what their source held before.  A path that is a Ray
     session stands for the logs of its newest training, and for those of earlier ones that are ``unfinished``: an
     earlier process may not have read them to their end.  Files that are followed already (``known``) come first where
-    the limit cuts.
+    the limit cuts.  With ``hydra`` the configuration that lies beside the logs of one run belongs to it.
     """
     found = Found()
     matched: dict[str, str] = {}
@@ -84,6 +87,8 @@ def discover(
         matched |= dict.fromkeys(sorted(filter(os.path.lexists, left)), entry)
     _take(matched, found, known, limit)
     found.folders.update(dict.fromkeys(path.rpartition("/")[0] or "/" for path in found.runs))
+    if hydra:
+        _look_beside(found, limit)
     return found
 
 
@@ -129,6 +134,22 @@ def _take(matched: Mapping[str, str], found: Found, known: Collection[str], limi
             found.left_out += 1
         else:
             found.add(path, matched[match])
+
+
+def _look_beside(found: Found, limit: int) -> None:
+    """Adds the ``.hydra/config.yaml`` of folders in which the logs of one run lie; it is a log only with others."""
+    logs: dict[str, set[tuple[str, str]]] = {}
+    for path, run in found.runs.items():
+        if os.path.lexists(path):
+            logs.setdefault(path.rpartition("/")[0], set()).add((run, found.entries[path]))
+    for folder, runs in logs.items():
+        if len(runs) > 1 or not _is_folder(f"{folder}/{HYDRA}"):
+            continue
+        found.folders[f"{folder}/{HYDRA}"] = None
+        path = f"{folder}/{HYDRA}/config.yaml"
+        if os.path.lexists(path) and path not in found.runs and len(found.runs) < limit:
+            ((found.runs[path], found.entries[path]),) = runs
+            found.beside.add(path)
 
 
 def _is_folder(path: str) -> bool:

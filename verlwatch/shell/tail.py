@@ -54,7 +54,7 @@ class Following:
 
     ``patterns`` are absolute paths and globs by run, ``starts`` say by run what to do with what a file holds that was
     there before.  ``poll_s`` is the interval for files of a live run.  Without ``watching`` files are found by looking
-    for them alone.
+    for them alone.  With ``hydra`` the configuration that lies beside a log is read, too.
     """
 
     patterns: Mapping[str, tuple[str, ...]]
@@ -62,6 +62,7 @@ class Following:
     poll_s: float = 0.1
     max_files: int = 1024
     watching: bool = True
+    hydra: bool = True
 
 
 class Tail:
@@ -227,7 +228,14 @@ class Tail:
         self._rhythm.poll_s = following.poll_s
         awaited = not reloaded and self._searched_at > NEVER
         known = {*self._sources, *self._positions}
-        found = discover(following.patterns, known, self._limit, sessions=self._sessions, unfinished=self._unread)
+        found = discover(
+            following.patterns,
+            known,
+            self._limit,
+            sessions=self._sessions,
+            unfinished=self._unread,
+            hydra=following.hydra,
+        )
         for path, source in list(self._sources.items()):
             ended = (path in found.ended or found.left_out) and _at_rest(source, now)
             if path not in found.runs and (reloaded or source.waiting or ended):
@@ -239,7 +247,7 @@ class Tail:
         for path in sorted(new, key=lambda path: encodable(path) not in self._positions):
             position = self._positions.pop(encodable(path), None)
             run = found.runs[path]
-            start = following.starts.get(found.entries[path], "beginning")
+            start = "beginning" if path in found.beside else following.starts.get(found.entries[path], "beginning")
             self._sources[path] = Source(path, run, self._known, position, start=start, awaited=awaited)
             self._rhythm.wake(self._sources[path], now)
         for path, run in found.runs.items():
