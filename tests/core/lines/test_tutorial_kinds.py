@@ -71,6 +71,7 @@ def test_a_mesh_is_as_large_as_its_ranks_say(mesh: str, said: dict[str, str]) ->
 )
 def test_ranks_that_make_no_grid_are_no_mesh(mesh: str) -> None:
     assert tutorial_layout.parse(Line(f"device_mesh: DeviceMesh('cuda', {mesh})")) is None
+    assert tutorial_layout.parse(Line("device_mesh: DeviceMesh((dp=3tp=2), device: 'cuda')")) is None
 
 
 def test_a_data_flow_that_is_no_object_says_nothing() -> None:

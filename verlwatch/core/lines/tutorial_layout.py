@@ -29,7 +29,9 @@ _NAME = re.compile(r"(?:\[[A-Z]{4,8}\] )?(\w{1,80})(?: in [\w.]{1,120})?(?::| =)
 _OF_RANKS = re.compile(
     r"DeviceMesh\('(\w{1,10})', (\[[0-9, \[\]]{1,20000}\])(?:, mesh_dim_names=\(([\w', ]{1,200})\))?\)$"
 )
-_OF_SIZES = re.compile(r"DeviceMesh\(\(((?:\w{1,40}=[0-9]{1,6}(?:, ?)?){1,8})\), ?(?:device: )?'(\w{1,10})'")
+_OF_SIZES = re.compile(
+    r"DeviceMesh\(\((\w{1,40}=[0-9]{1,6}(?:, ?\w{1,40}=[0-9]{1,6}){0,7}),?\), ?(?:device: )?'(\w{1,10})'"
+)
 _OFFLOAD = re.compile(r"(?:self\.)?_is_offload_(param|optimizer|grad) ?= ?(True|False)$")
 
 
@@ -50,7 +52,7 @@ def parse(line: Line) -> Fact | None:
 def _mesh(name: str, text: str) -> Fact | None:
     """``shape`` and, where they have names, ``dims``; the product of the sizes is the number of GPUs."""
     if of_sizes := _OF_SIZES.match(text):
-        pairs = [pair.split("=") for pair in of_sizes[1].replace(" ", "").strip(",").split(",")]
+        pairs = [pair.split("=") for pair in of_sizes[1].replace(" ", "").split(",")]
         device, dims, sizes = of_sizes[2], [dim for dim, _ in pairs], [int(size) for _, size in pairs]
     elif of_ranks := _OF_RANKS.match(text):
         device, sizes = of_ranks[1], _sizes(of_ranks[2])
