@@ -1,4 +1,4 @@
-"""Writes the parts of README.md that come from the program: the message and the table of rules.
+"""Writes the parts of the documents that come from the program: README's message and rules, the table of LINES.md.
 
 python docs/generate.py            writes them
 python docs/generate.py --check    exit code 1 if they are out of date
@@ -9,16 +9,18 @@ from __future__ import annotations
 import gzip
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from verlwatch.core.engine import Engine
+from verlwatch.core.lines import KINDS
 from verlwatch.core.rules import RULES
 from verlwatch.core.types import Chunk, Message, Settings
 from verlwatch.shell.notifiers import message_text
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+LINES = ROOT / "docs" / "LINES.md"
 SHIFT_STEP = 200
 RECORDED = ROOT / "verlwatch" / "demo" / "train.log.gz"
 
@@ -43,9 +45,26 @@ def rules() -> str:
     return "\n".join(["| rule | what it says | needs |", "|---|---|---|", *rows])
 
 
-def generated(text: str) -> str:
-    """``text`` with both parts as they must be now."""
-    for name, body in (("message", message()), ("rules", rules())):
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("``", "`").replace("|", "\\|")
+
+
+def lines() -> str:
+    """One row for each kind of line, from its docstring."""
+    rows = []
+    for kind in KINDS:
+        text = (kind.__doc__ or "").strip()
+        source = re.search(r"^Source: (.*?)(?:\n\n|\.  |\.$|\Z)", text, flags=re.DOTALL | re.MULTILINE)
+        rows.append(f"| `{kind.NAME}` | {_cell(text.splitlines()[0])} | {_cell(source[1]) if source else ''} |")
+    return "\n".join(["| kind | what is read | who prints it |", "|---|---|---|", *rows])
+
+
+PARTS = {README: {"message": message, "rules": rules}, LINES: {"lines": lines}}
+
+
+def generated(text: str, parts: Mapping[str, Callable[[], str]]) -> str:
+    """``text`` with its parts as they must be now."""
+    for name, body in ((name, make()) for name, make in parts.items()):
         text = re.sub(
             rf"(<!-- {name}: .*? -->\n).*?(<!-- /{name} -->)", rf"\g<1>{_literal(body)}\n\g<2>", text, flags=re.DOTALL
         )
@@ -58,12 +77,14 @@ def _literal(body: str) -> str:
 
 def main() -> int:
     """Writes or checks."""
-    text = README.read_text()
-    wanted = generated(text)
-    if "--check" in sys.argv:
-        return int(text != wanted)
-    README.write_text(wanted)
-    return 0
+    stale = 0
+    for path, parts in PARTS.items():
+        text = path.read_text()
+        wanted = generated(text, parts)
+        stale += text != wanted
+        if "--check" not in sys.argv:
+            path.write_text(wanted)
+    return int("--check" in sys.argv and stale > 0)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from verlwatch.core.lines._context import Context
 from verlwatch.core.lines._counts import Counts
 from verlwatch.core.lines._envelope import messages
 from verlwatch.core.lines._line import Block, Fact, Kind, Line, Numbers, Said, Take
-from verlwatch.core.lines._own import OwnLine
 from verlwatch.core.lines._search import Index
 from verlwatch.core.lines._shipping import Shipped, unshipped
 from verlwatch.core.types import Event, Origin, Record, Samples, Writer
@@ -193,15 +192,14 @@ class Reading:
     def _message(self, line: Line, kinds: list[Kind], place: Place, now: float, records: list[Record]) -> None:
         kind, said = self._parsed(line, kinds)
         waiting = self._open.get(line.writer) if self._open and not line.is_bar else None
-        is_own = isinstance(kind, OwnLine)  # what a user's pattern finds ends no block, and gives way to it
-        take = self._taken(waiting, line, None if is_own else said) if waiting else Take.IGNORED
+        take = self._taken(waiting, line, said) if waiting else Take.IGNORED
         if take is Take.DOUBTED and waiting:
             if kind is not None and said is not None:
                 waiting.doubted.append((kind, line, said))
             return
         if take in {Take.DONE, Take.ENDED}:
             self._close(line.writer, place.end, records, proper=take is Take.DONE)
-        if kind is None or said is None or (is_own and take in {Take.TAKEN, Take.DONE}):
+        if kind is None or said is None:
             return
         if isinstance(said, Numbers | Fact):
             records.append(self._record(kind, line, said, place.end))

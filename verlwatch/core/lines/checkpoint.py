@@ -14,14 +14,15 @@ from verlwatch.core.lines._line import Fact, Line
 NAME: Final = "checkpoint"
 NEEDLES: Final = (b"local_global_step_folder: ",)
 
-_HEAD = NEEDLES[0].decode()
+_LINE = re.compile(r"(?:\[FullyAsyncTrainer\] )?local_global_step_folder: (\S[^\n]{0,4096})")
 _STEP = re.compile(r"global_step_([0-9]{1,18})/?$")
 
 
 def parse(line: Line) -> Fact | None:
     """The ``folder``, and the ``step`` where its name tells."""
-    if line.cut or line.from_rollout or not line.text.startswith(_HEAD):
+    found = _LINE.match(line.text) if not line.cut and not line.from_rollout else None
+    if found is None:
         return None
-    folder = line.text[len(_HEAD) :].strip()
+    folder = found[1].strip()
     step = _STEP.search(folder)
-    return Fact("checkpoint", {"folder": folder, **({"step": int(step[1])} if step else {})}) if folder else None
+    return Fact("checkpoint", {"folder": folder[:300], **({"step": int(step[1])} if step else {})})

@@ -1,6 +1,6 @@
 """The training bar: ``Training Progress:  33%|...| 1/3 [00:02<00:04,  2.50s/it]``.
 
-Source: tqdm in verl's ``RayPPOTrainer.fit`` (since 0.3), on stderr.  It counts from the start of the loop, and after a
+Source: tqdm in verl's ``RayPPOTrainer.fit`` (since 0.3), on stderr; EasyR1 calls it ``Running step``.  It counts from the start of the loop, and after a
 resume its rate covers only the steps since.  Bars of other names (validation, engines, forks) are not training.
 """
 
@@ -12,12 +12,12 @@ from verlwatch.core.lines._bar import bar
 from verlwatch.core.lines._line import Fact, Line
 
 NAME: Final = "progress"
-NEEDLES: Final = (b"Training Progress",)
+NEEDLES: Final = (b"Training Progress", b"Running step: ")
 
-_TITLE = NEEDLES[0].decode()
+_TITLES = ("Training Progress", "Running step")
 
 
 def parse(line: Line) -> Fact | None:
     """``done`` and ``total`` steps, ``elapsed_s``, and ``s_per_it`` once the bar knows it."""
     found = bar(line.text) if line.is_bar else None
-    return Fact("progress", found[1]) if found and found[0] == _TITLE else None
+    return Fact("progress", found[1]) if found and found[0] in _TITLES else None

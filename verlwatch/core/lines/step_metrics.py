@@ -51,15 +51,13 @@ class _Cut:
         self._whole: Numbers | None = None
 
     def take(self, line: Line, said: Said | None) -> Take:
-        """The rest is a message that no kind reads.
+        """The rest is a message that fits; another one that a kind reads shows that no rest is to come.
 
         Ray publishes the rest of a cut line as its writer's next line: an empty one says that nothing was cut.
         """
-        if said is not None:
-            return Take.ENDED
         if line.text:
-            if not self._is_rest(line.text):
-                return Take.IGNORED
+            if line.text.startswith("step:") or not self._is_rest(line.text):
+                return Take.IGNORED if said is None else Take.ENDED
             whole = line._replace(text=self._line.text + line.text)
         elif line.writer.pid:
             whole = self._line._replace(cut=False)
