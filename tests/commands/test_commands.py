@@ -57,7 +57,14 @@ def test_parse_prints_one_record_a_line_under_verls_own_keys(
     assert first["kind"] == "step_metrics"
     assert first["writer"] == {"name": "TaskRunner", "pid": 8785, "ip": ""}
     assert first["values"]["timing_s/gen"] == 39.133
-    assert {"kind", "position", "writer", "attributes", "excerpt"} == set(
+    assert first["derived"]["seconds"]["gen"] == 39.133
+    assert first["derived"]["ms_per_token"]["old_log_prob"] > 0
+    assert (first["derived"]["verl"], first["derived"]["verl_is_certain"]) == ("0.2-0.3", True)
+    saving = next(record for record in records if record.get("step") == 50)
+    parts = saving["derived"]["seconds"]
+    whole = saving["values"]["timing_s/step"]
+    assert parts["step"] == pytest.approx(whole - parts["testing"] - parts["save_checkpoint"])
+    assert {"kind", "position", "writer", "severity", "attributes", "excerpt"} == set(
         next(record for record in records if "attributes" in record)
     )
     assert [record["position"] for record in records] == sorted(record["position"] for record in records)

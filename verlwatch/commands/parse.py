@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from verlwatch import config as configuration
 from verlwatch.commands import _common
 from verlwatch.commands._output import say, say_json
+from verlwatch.core import steps
 from verlwatch.core.lines import KINDS, Reader
 from verlwatch.core.lines._paste import rejoined
 from verlwatch.core.types import Record, Samples, Writer
@@ -20,8 +22,12 @@ EPILOG = """examples:
   verlwatch parse --json train.log | jq 'select(.step == 120).values["timing_s/gen"]'
   verlwatch parse --paste issue.txt
 
-A value that was cut or could not be read is left out: it is unknown, not zero.
+A value that was cut or could not be read is left out: it is unknown, not zero.  What follows from a step's values is
+under "derived" in JSON: seconds by phase (a step without the validation and saving that its release counts in it),
+milliseconds per token, and the verl releases that print such a line.
 """
+SHOWN = 12
+"""So many attributes of an event are shown as text; a configuration has hundreds."""
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -66,8 +72,26 @@ def _data(record: Record) -> dict[str, Any]:
     origin = record.origin
     head = {"position": origin.end, "writer": origin.writer._asdict()}
     if isinstance(record, Samples):
-        return {"kind": origin.kind, **head, "step": record.step, "values": record.values}
-    return {"kind": record.name, **head, "attributes": record.attributes, "excerpt": record.excerpt}
+        values = {"step": record.step, "values": record.values}
+        return {"kind": origin.kind, **head, **values, **_derived(record)}
+    said = {"severity": record.severity, "attributes": record.attributes, "excerpt": record.excerpt}
+    return {"kind": record.name, **head, **said}
+
+
+def _derived(samples: Samples) -> dict[str, Any]:
+    """What follows from the values of a step with timing; nothing for another."""
+    printed = steps.timings(samples.values)
+    if not printed:
+        return {}
+    release = steps.release(samples.values, samples.decimals)
+    facts = steps.read(samples.values, release, printed)
+    derived = {
+        "seconds": dict(facts.seconds),
+        "ms_per_token": steps.per_token_ms(samples.values, printed),
+        "verl": release or None,
+        "verl_is_certain": steps.is_certain(samples.values, samples.decimals),
+    }
+    return {"derived": derived}
 
 
 def _line(record: Record) -> str:
@@ -75,8 +99,9 @@ def _line(record: Record) -> str:
     head = f"{origin.end:>10}  {_writer(origin.writer):<24}"
     if isinstance(record, Samples):
         return f"{head}  {origin.kind:<14} step {record.step}, {len(record.values)} values"
-    said = ", ".join(f"{key}={value}" for key, value in record.attributes.items())
-    return f"{head}  {record.name:<14} {said}"
+    said = ", ".join(f"{key}={value}" for key, value in islice(record.attributes.items(), SHOWN))
+    more = f", and {len(record.attributes) - SHOWN} more" if len(record.attributes) > SHOWN else ""
+    return f"{head}  {record.name:<14} {said}{more}"
 
 
 def _writer(writer: Writer) -> str:

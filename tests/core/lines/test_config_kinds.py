@@ -24,7 +24,10 @@ TEXTS = (
     *("- ", ":", "a:", "'", '"', "\\", "step:1 - a/b:1"),
 )
 NAMES = ("actor", "model", "optim", "n", "path", "name", "lr", "size", "kwargs", "y", "on")
-VALUES: tuple[Any, ...] = (0, 1, -1, 10**12, 0.5, 1e-06, -2.5e20, True, False, None, [], [1, 2], ["a", "it's"], [0.9, None], {})
+VALUES: tuple[Any, ...] = (
+    *(0, 1, -1, 10**12, 0.5, 1e-06, -2.5e20, True, False, None),
+    *([], [1, 2], ["a", "it's"], [0.9, None], {}),
+)
 
 
 def tree(rnd: random.Random, depth: int = 3) -> dict[str, Any]:

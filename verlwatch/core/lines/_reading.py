@@ -248,7 +248,7 @@ class Reading:
     def _record(self, kind: Kind, line: Line, said: Numbers | Fact, end: int) -> Record:
         origin = Origin(self._source, self._generation, end, line.writer, kind.NAME)
         if isinstance(said, Numbers):
-            return Samples(origin, said.step, said.values, said.decimals)
+            return self.context.heed(Samples(origin, said.step, said.values, said.decimals))
         attributes = {**said.attributes, "repeated": line.repeated} if line.repeated else said.attributes
         excerpt = (said.excerpt or line.text)[:_EXCERPT]
         return self.context.heed(Event(origin, said.name, attributes, said.severity, excerpt))

@@ -34,14 +34,14 @@ NEEDLES: Final = (
 )
 
 _DIED = re.compile(r"(?:Engine core|Worker) proc ([\w-]{1,60}) died unexpectedly, shutting down (?:client|executor)")
-_FATAL = re.compile(r"EngineCore (?:encountered a fatal error|failed to start)\b|AsyncLLM output_handler failed")
+_FATAL = re.compile(r"EngineCore (?:encountered a fatal error|failed to start)\b")
 _RAISED = re.compile(
     r"(?:[\w.]{1,80}\.)?(?:Async)?EngineDeadError: .|(?:[\w.]{1,80}Error: )?Engine core initialization failed\b|"
     r"\w{0,20}LLMEngine (?:is already dead|has failed), terminating server process"
 )
 _HIT = re.compile(
-    r"((?:Scheduler|\w{0,20}TokenizerManager|DetokenizerManager|DataParallelController|TpModelWorker\w{0,20}|EngineCore|"
-    r"Multi\w{0,20}Router)) hit an exception: (.*)"
+    r"(Scheduler|\w{0,20}TokenizerManager|DetokenizerManager|DataParallelController|TpModelWorker\w{0,20}|EngineCore|"
+    r"Multi\w{0,20}Router) hit an exception: (.*)"
 )
 _SIGNAL = re.compile(r"SIGQUIT received\. |Received sigquit from a child process")
 _WATCHDOG = re.compile(r"(?:(\w{1,40}) watchdog|Watchdog) timeout \(self\.")

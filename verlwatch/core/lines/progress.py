@@ -1,7 +1,8 @@
 """The training bar: ``Training Progress:  33%|...| 1/3 [00:02<00:04,  2.50s/it]``.
 
-Source: tqdm in verl's ``RayPPOTrainer.fit`` (since 0.3), on stderr; EasyR1 calls it ``Running step``.  It counts from the start of the loop, and after a
-resume its rate covers only the steps since.  Bars of other names (validation, engines, forks) are not training.
+Source: tqdm in verl's ``RayPPOTrainer.fit`` (since 0.3), on stderr; EasyR1 calls it ``Running step``.  It counts from
+the start of the loop, and after a resume its rate covers only the steps since.  Bars of other names (validation,
+engines, phases) are not training.
 """
 
 from __future__ import annotations

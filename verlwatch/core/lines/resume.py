@@ -1,8 +1,8 @@
 """A training process that begins: from scratch, or from a checkpoint.
 
 Source: verl ``RayPPOTrainer._load_checkpoint``.  A resume prints three of these lines, each an event of its own:
-``Load from checkpoint folder: DIR``, ``Setting global step to N``, ``Resuming from DIR``; the fully asynchronous trainer
-puts ``[FullyAsyncTrainer] `` in front, and the version of its parameters behind the step.
+``Load from checkpoint folder: DIR``, ``Setting global step to N``, ``Resuming from DIR``; the fully asynchronous
+trainer puts ``[FullyAsyncTrainer] `` in front, and the version of its parameters behind the step.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from verlwatch.core.lines._line import Fact, Line
 NAME: Final = "resume"
 NEEDLES: Final = (b"Setting global step to ", b"global_step_", b"Training from scratch")
 
-_STEP = re.compile(r"(?:\[FullyAsyncTrainer\] )?Setting global step to ([0-9]{1,18})(?:$|, current_param_version)")
+_ASYNC = r"(?:\[FullyAsyncTrainer\] )?"
+_STEP = re.compile(rf"{_ASYNC}Setting global step to ([0-9]{{1,18}})(?:$|, current_param_version)")
 _FOLDER = re.compile(
-    r"(?:\[FullyAsyncTrainer\] )?(?:Load from checkpoint folder: |Resuming from {1,2})(\S.*global_step_([0-9]{1,18})/?)$"
+    rf"{_ASYNC}(?:Load from checkpoint folder: |Resuming from {{1,2}})(\S.*global_step_([0-9]{{1,18}})/?)$"
 )
 
 

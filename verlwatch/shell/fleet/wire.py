@@ -33,7 +33,7 @@ from verlwatch.shell.printable import encodable
 VERSION = 1
 LARGEST = 2**63 - 1
 MOST_VALUES = 10_000
-MOST_ATTRIBUTES = 100
+MOST_ATTRIBUTES = 700
 MOST_SOURCES = 2000
 MOST_SHIPMENTS = 200
 """In one delivery."""
