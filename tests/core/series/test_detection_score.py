@@ -6,12 +6,13 @@ The full tables are in docs/DETECTION.md; what is asked for here is far from the
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.detection import adapter, generate
+from benchmarks.detection import adapter, generate, tcpd
 from benchmarks.detection.generate import FAULTS, LENGTHS, PHYSICS, STRESSES, series
 from benchmarks.detection.score import Detector, Job, hear, plan, score, stresses_of, table
 
@@ -153,6 +154,37 @@ def test_stresses_are_named_by_commas_and_an_unknown_one_is_told() -> None:
     assert stresses_of("") == NONE
     with pytest.raises(Exception, match="no such stress: cold; there are corr, heavy"):
         stresses_of("cold")
+
+
+# ------------------------------------------------------------------------------------- the Turing dataset's measures
+def test_who_finds_what_all_annotators_saw_scores_one() -> None:
+    assert tcpd.f1([[50], [50]], [50]) == tcpd.cover([[50], [50]], [50], 100) == 1.0
+
+
+def test_who_finds_nothing_still_finds_the_beginning() -> None:
+    assert tcpd.f1([[50]], []) == pytest.approx(2 * 1.0 * 0.5 / 1.5)
+    assert tcpd.cover([[50]], [], 100) == pytest.approx(0.5)
+
+
+def test_a_change_found_five_steps_off_counts_and_six_steps_off_does_not() -> None:
+    assert tcpd.f1([[50]], [55]) == 1.0
+    assert tcpd.f1([[50]], [56]) == pytest.approx(0.5)
+
+
+def test_one_finding_stands_for_one_change_only() -> None:
+    assert tcpd.f1([[50, 53]], [51]) == pytest.approx(2 * 1.0 * (2 / 3) / (1.0 + 2 / 3))
+
+
+def test_a_shift_of_a_series_that_is_no_time_is_found_in_either_direction() -> None:
+    noise = np.random.default_rng(1).normal(0.0, 1.0, 300).tolist()
+    down = [value - 8.0 * (step >= 150) for step, value in enumerate(noise)]
+    assert tcpd.changes(down, 1e-4) == [150]
+    assert tcpd.changes([None, *(-value for value in down)], 1e-4) == [151]
+
+
+def test_without_the_dataset_it_is_told_what_to_give(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"has no annotations\.json; give the directory of the Turing"):
+        tcpd.load(tmp_path)
 
 
 # ---------------------------------------------------------------------------------------------------- the series
