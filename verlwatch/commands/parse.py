@@ -13,6 +13,7 @@ from verlwatch.commands._output import say, say_json
 from verlwatch.core import steps
 from verlwatch.core.lines import KINDS, Reader
 from verlwatch.core.lines._paste import rejoined
+from verlwatch.core.metrics import metrics
 from verlwatch.core.types import Record, Samples, Writer
 from verlwatch.replay import pieces
 from verlwatch.shell.printable import printable
@@ -24,7 +25,7 @@ EPILOG = """examples:
 
 A value that was cut or could not be read is left out: it is unknown, not zero.  What follows from a step's values is
 under "derived" in JSON: seconds by phase (a step without the validation and saving that its release counts in it),
-milliseconds per token, and the verl releases that print such a line.
+metrics under one name each, milliseconds per token, and the verl releases that print such a line.
 """
 SHOWN = 12
 """So many attributes of an event are shown as text; a configuration has hundreds."""
@@ -87,6 +88,7 @@ def _derived(samples: Samples) -> dict[str, Any]:
     facts = steps.read(samples.values, release, printed)
     derived = {
         "seconds": dict(facts.seconds),
+        "metrics": metrics(samples.values),
         "ms_per_token": steps.per_token_ms(samples.values, printed),
         "verl": release or None,
         "verl_is_certain": steps.is_certain(samples.values, samples.decimals),
