@@ -15,7 +15,8 @@ from pathlib import Path
 from verlwatch.core.engine import Engine
 from verlwatch.core.lines import KINDS
 from verlwatch.core.rules import RULES
-from verlwatch.core.types import Chunk, Message, Settings
+from verlwatch.core.settings import Settings
+from verlwatch.core.types import Chunk, Message
 from verlwatch.shell.notifiers import message_text
 
 ROOT = Path(__file__).parents[1]

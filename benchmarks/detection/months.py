@@ -27,8 +27,9 @@ import numpy as np
 from benchmarks.detection.generate import PHYSICS, batches, phase_seconds
 from benchmarks.detection.score import stresses_of
 from verlwatch.core.engine import Engine
+from verlwatch.core.settings import Settings
 from verlwatch.core.steps import TOTAL_TOKENS
-from verlwatch.core.types import NOBODY, Extract, Origin, Samples, Settings
+from verlwatch.core.types import NOBODY, Extract, Origin, Samples
 
 MONTH_S = 30 * 86_400.0
 AT_ONCE = 500  # steps that the engine is given in one call

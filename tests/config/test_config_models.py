@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from verlwatch.config import Address, Config, json_schema, settings
-from verlwatch.core.types import Settings
+from verlwatch.core.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

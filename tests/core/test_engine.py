@@ -14,7 +14,8 @@ import orjson
 import pytest
 
 from verlwatch.core.engine import Engine, merged
-from verlwatch.core.types import ChangePoint, Chunk, Cursor, Outcome, Settings, Snapshot, State, StepRow, Workload
+from verlwatch.core.settings import Settings
+from verlwatch.core.types import ChangePoint, Chunk, Cursor, Outcome, Snapshot, State, StepRow, Workload
 
 DATA = Path(__file__).parents[1] / "data"
 SETTINGS = Settings(receivers=("team",))

@@ -6,7 +6,8 @@ import pytest
 
 from verlwatch.core.engine import Engine
 from verlwatch.core.lines import LONG_BYTES, ROOM_BYTES
-from verlwatch.core.types import Chunk, Cursor, Outcome, Settings, Snapshot
+from verlwatch.core.settings import Settings
+from verlwatch.core.types import Chunk, Cursor, Outcome, Snapshot
 
 PIECE = 1 << 17
 STEP = b"step:%d - timing_s/gen:6.5 - timing_s/step:9.25\n"

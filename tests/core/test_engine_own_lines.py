@@ -10,7 +10,8 @@ from verlwatch.config import Config
 from verlwatch.core.engine import Engine
 from verlwatch.core.gather import Gatherer
 from verlwatch.core.lines._own import OwnLine
-from verlwatch.core.types import Chunk, Event, Outcome, Samples, Settings, Snapshot
+from verlwatch.core.settings import Settings
+from verlwatch.core.types import Chunk, Event, Outcome, Samples, Snapshot
 
 WAIT = b"(TaskRunner pid=7) step 3: data wait took 250 ms\n"
 RESHARD = b"(WorkerDict pid=9) reshard took 40 ms\n"

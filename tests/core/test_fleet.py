@@ -9,7 +9,8 @@ import pytest
 
 from verlwatch.core.engine import Engine
 from verlwatch.core.fleet import BLIND_S, LOST_S, AgentReport
-from verlwatch.core.types import Outcome, Settings, Snapshot, State
+from verlwatch.core.settings import Settings
+from verlwatch.core.types import Outcome, Snapshot, State
 
 SEEING = AgentReport("n1", ("qwen",), 3)
 BLIND = AgentReport("n1", ("qwen",), 3, ("/logs/train.log",))

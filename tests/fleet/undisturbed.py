@@ -9,7 +9,8 @@ from tests.conftest import DATA
 from tests.fleet.fleet import FILES
 from verlwatch.core.engine import Engine
 from verlwatch.core.gather import Gatherer
-from verlwatch.core.types import Chunk, Extract, Outcome, Settings
+from verlwatch.core.settings import Settings
+from verlwatch.core.types import Chunk, Extract, Outcome
 from verlwatch.shell.fleet.wire import extracts_of, pack_delivery, pack_extracts, unpack
 from verlwatch.shell.store import Store
 

@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from verlwatch.core.engine import Engine
-from verlwatch.core.types import Chunk, Settings, Transition
+from verlwatch.core.settings import Settings
+from verlwatch.core.types import Chunk, Transition
 from verlwatch.shell._source_view import SourceView
 from verlwatch.shell.overview import Overview
 from verlwatch.status import AgentStatus, ConfigStatus

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from verlwatch import config as configuration
 from verlwatch.config import Config, ConfigError
-from verlwatch.core.types import Settings
+from verlwatch.core.settings import Settings
 from verlwatch.replay import LogError, Progress
 from verlwatch.report import JUDGED_FROM
 from verlwatch.shell.printable import encodable, printable

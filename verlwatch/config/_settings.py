@@ -9,7 +9,7 @@ from pathlib import Path
 from verlwatch.config._load import xdg
 from verlwatch.config._problems import ConfigError, KeyPath, Place, problem
 from verlwatch.config.models import Config
-from verlwatch.core.types import Settings
+from verlwatch.core.settings import Settings
 from verlwatch.fields import Model
 from verlwatch.shell.own_lines import OwnLine, own_line
 

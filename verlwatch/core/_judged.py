@@ -12,7 +12,8 @@ from verlwatch.core.incidents import Ending
 from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT, phase
 from verlwatch.core.rules import RULES, Rule, View
 from verlwatch.core.series import Watch
-from verlwatch.core.types import ChangePoint, ClosedAs, Diagnosis, SeriesKey, Settings, State, Workload
+from verlwatch.core.settings import Settings
+from verlwatch.core.types import ChangePoint, ClosedAs, Diagnosis, SeriesKey, State, Workload
 
 RECENT = 24
 SETTLING = 3

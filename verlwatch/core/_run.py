@@ -11,6 +11,7 @@ from verlwatch.core import steps
 from verlwatch.core._attempts import Attempts
 from verlwatch.core._judged import JudgedSeries
 from verlwatch.core.incidents import Change, Moment, OpenIncidents, compose, reason
+from verlwatch.core.settings import Settings
 from verlwatch.core.types import (
     Event,
     EventName,
@@ -18,7 +19,6 @@ from verlwatch.core.types import (
     Notification,
     Reason,
     Samples,
-    Settings,
     State,
     StepRow,
     Transition,

@@ -15,6 +15,7 @@ from verlwatch.core._sources import Reads, Sources
 from verlwatch.core.fleet import STATE_VERSION as AGENT_STATE_VERSION
 from verlwatch.core.fleet import AgentReport, Fleet
 from verlwatch.core.series import Watch
+from verlwatch.core.settings import Settings
 from verlwatch.core.types import (
     Chunk,
     Cursor,
@@ -23,7 +24,6 @@ from verlwatch.core.types import (
     Outcome,
     Record,
     Samples,
-    Settings,
     Snapshot,
     State,
     StepRow,

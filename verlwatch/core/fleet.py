@@ -16,7 +16,8 @@ from typing import Any, Literal, get_args
 
 from verlwatch.core._run import Told
 from verlwatch.core.incidents import duration, incident_from, incident_id
-from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Message, Notification, Settings, State, Transition
+from verlwatch.core.settings import Settings
+from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Message, Notification, State, Transition
 
 LOST_S = 60.0
 BLIND_S = 60.0

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from verlwatch.core._run import Run
 from verlwatch.core._sources import Reads, Sources
-from verlwatch.core.types import Chunk, Outcome, Settings, Snapshot
+from verlwatch.core.settings import Settings
+from verlwatch.core.types import Chunk, Outcome, Snapshot
 
 
 class Gatherer(Reads):

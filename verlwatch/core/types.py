@@ -331,20 +331,3 @@ class Snapshot:
     cursors: tuple[Cursor, ...] = ()
     states: tuple[State, ...] = ()
     steps: tuple[StepRow, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a user may tune in the core (see config.example.yaml for the words).
-
-    ``receivers`` are the names of those who are told.  ``false_alarms_per_month`` is per run, all series together;
-    ``min_step_share`` the part of a step that a changed phase must add to be told.
-    """
-
-    receivers: tuple[str, ...] = ()
-    false_alarms_per_month: float = 1.0
-    min_step_share: float = 0.01
-    accept_after_steps: int = 200
-    line_limit: int = 1 << 20
-    max_runs: int = 1000
-    link: str = ""
