@@ -479,9 +479,10 @@ def test_the_form_of_the_state_changes_with_its_version_only() -> None:
     assert run.data is not None
     assert series.data is not None
     assert (STATE_VERSION, sorted(run.data)) == (
-        4,
-        ["attempts", "bar_full", "expected", "finished", "implausible", "incidents", "judged", "planned",
-         "prints_total", "recent", "release", "step", "step_at", "steps_seen", "waiting"],
+        5,
+        ["attempts", "bar_full", "early", "expected", "finished", "implausible", "incidents", "is_async", "is_counted",
+         "judged", "ordinals", "planned", "prints_total", "recent", "release", "step", "step_at", "steps_seen",
+         "waiting", "work"],
     )  # fmt: skip
     assert (series.version, sorted(series.data)) == (
         1,

@@ -14,7 +14,7 @@ from verlwatch.config._problems import KeyPath, Place
 from verlwatch.config.models import Config
 from verlwatch.fields import Model
 
-_LISTS = frozenset({"runs", "lines", "receivers", "allowed_hosts", "agents"})
+_LISTS = frozenset({"runs", "lines", "receivers", "allowed_hosts", "agents", "limits"})
 
 
 def _single_values() -> Iterator[tuple[str, ...]]:

@@ -30,6 +30,7 @@ def settings(config: Config) -> Settings:
         false_alarms_per_month=config.detection.false_alarms,
         min_step_share=config.detection.min_step_share,
         accept_after_steps=config.detection.accept_after_steps,
+        limits=config.detection.limits,
         line_limit=config.reading.line_limit,
         link=(config.external_url or "").rstrip("/"),
     )

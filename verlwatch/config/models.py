@@ -24,16 +24,15 @@ from pydantic import (
 )
 
 from verlwatch import fields
+from verlwatch.config._detection import Detection
 from verlwatch.config._fleet import Agent, Hub, is_loopback
 from verlwatch.config._own import OwnLine, readable
 from verlwatch.fields import (
     Duration,
     FilePath,
     Model,
-    Rate,
     ReceiverConfig,
     SecretPath,
-    Share,
     Size,
     Start,
     Url,
@@ -209,27 +208,6 @@ class Http(Model):
     def listen_is_default(self) -> bool:
         """True if nobody chose the address, so that another port will do if this one is taken."""
         return "listen" not in self.model_fields_set
-
-
-class Detection(Model):
-    """How readily a change is told."""
-
-    false_alarms: Annotated[Rate, within(fields.parse_rate, "1 per year per run", "1 per hour per run")] = Field(
-        default="1 per month per run",
-        validate_default=True,
-        description="False alarms you accept, all series of a run together: N per hour, day, week, month or year.",
-    )
-    min_step_share: Share = Field(
-        default="1%",
-        validate_default=True,
-        description="Smallest part of the step time that a change must add to be told.",
-    )
-    accept_after_steps: int = Field(
-        default=200,
-        ge=10,
-        le=100_000,
-        description="Steps at a new level after which it becomes the baseline (10 to 100000).",
-    )
 
 
 class Reading(Model):

@@ -8,12 +8,13 @@ from statistics import median
 from typing import Any
 
 from verlwatch.core import steps
+from verlwatch.core._early import Early
 from verlwatch.core.incidents import Ending
 from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT, phase
 from verlwatch.core.rules import RULES, Rule, View
 from verlwatch.core.series import Watch
 from verlwatch.core.settings import Settings
-from verlwatch.core.types import ChangePoint, ClosedAs, Diagnosis, SeriesKey, State, Workload
+from verlwatch.core.types import ChangePoint, ClosedAs, Diagnosis, Json, SeriesKey, State, Workload
 
 RECENT = 24
 SETTLING = 3
@@ -32,6 +33,7 @@ class JudgedSeries:
     def __init__(self, run: str, settings: Settings) -> None:
         self.run = run
         self.settings = settings
+        self._limits = dict(settings.limits)
         self.series: dict[str, Watch] = {}
         self.last: dict[str, At] = {}
         """Of the last judged value."""
@@ -42,6 +44,8 @@ class JudgedSeries:
         self._waiting: dict[str, deque[tuple[int, int, float, float | None, float | None]]] = {}
         """Of metrics not judged yet: attempt, step, value, tokens and longest response."""
         self._dirty: set[str] = set()
+        self._early = Early()
+        self.is_async = False
 
     def judge(self, at: At, facts: steps.StepFacts) -> tuple[bool, dict[str, Ending]]:
         """Shows each metric's series its value: whether any value was new, and the changes that ended."""
@@ -51,11 +55,16 @@ class JudgedSeries:
             # late values fill only series that are not past this step
             if at <= self.last.get(metric, (0, -1)) or metric in self.quarantined:
                 continue
+            if metric != THROUGHPUT and metric not in self.expected:
+                self._early.update(SeriesKey(self.run, metric), at, value, self.recent.get(metric, ()))
             watch = self.series.get(metric) or self._take_up(metric, at, value, facts)
             fresh = fresh or metric in self.recent
             if watch is None:
                 continue
-            for point in self._update(watch, at, value, facts.work):
+            points = self._update(watch, at, value, facts.work)
+            if metric in self.expected and self._early.forget(metric):
+                endings[metric] = Ending("accepted", at[1])
+            for point in points:
                 if point.action in _ENDING:
                     last = point.onset - 1 if point.action == "returned" else at[1]
                     endings[metric] = Ending(_ENDING[point.action], last)
@@ -63,10 +72,21 @@ class JudgedSeries:
 
     def diagnose(self, step: int, seconds: Mapping[str, float], told: frozenset[str]) -> tuple[Diagnosis, ...]:
         """What the rules make of the open changes; ``told`` are the subjects of open incidents."""
-        changes = self.changes
-        if not changes:
+        changes, early = self.changes, self._early.changes
+        if not (changes or early or self._limits):
             return ()
-        view = View(self.run, step, changes, seconds, self.expected, self.settings.min_step_share, told)
+        view = View(
+            self.run,
+            step,
+            changes,
+            seconds,
+            self.expected,
+            self.settings.min_step_share,
+            told,
+            early={metric: change for metric, change in early.items() if metric in seconds},
+            limits=self._limits,
+            is_async=self.is_async,
+        )
         return tuple(diagnosis for rule in RULES for diagnosis in self._ask(rule, view))
 
     @property
@@ -77,6 +97,7 @@ class JudgedSeries:
     def tune(self, settings: Settings) -> None:
         """Takes up other settings; baselines stay, and so does what the settings leave as it is."""
         before, self.settings = self.settings, settings
+        self._limits = dict(settings.limits)
         rate = self._rate() if settings.false_alarms_per_month != before.false_alarms_per_month else None
         for watch in self.series.values():
             watch.tune(rate, settings.accept_after_steps)
@@ -108,7 +129,7 @@ class JudgedSeries:
 
     def _watch(self, metric: str) -> Watch:
         """A new series."""
-        shares = phase(metric)
+        shares = phase("adv" if metric == "gen" and self.is_async else metric)  # waiting follows no tokens
         return Watch(
             SeriesKey(self.run, metric),
             (shares.tokens, shares.longest),
@@ -155,11 +176,21 @@ class JudgedSeries:
     def states(self) -> list[State]:
         """The series that changed since the last call, for the store."""
         out = [
-            State("series", f"{self.run}\0{metric}", Watch.STATE_VERSION, self.series[metric].state())
+            State("series", f"{self.run}\0{metric}", Watch.STATE_VERSION, self._state_of(metric))
             for metric in sorted(self._dirty)
         ]
         self._dirty.clear()
         return out
+
+    def _state_of(self, metric: str) -> Json | None:
+        return self.series[metric].state() if metric in self.series else None
+
+    def begin_anew(self) -> None:
+        """Forgets what is known of every series: what comes does other work."""
+        self._dirty.update(self.series)
+        self._early = Early()
+        for known in (self.series, self.last, self.recent, self.expected, self._waiting):
+            known.clear()
 
     def forgotten(self) -> list[State]:
         """What makes the store forget every series."""
@@ -172,6 +203,8 @@ class JudgedSeries:
             "recent": {metric: list(values) for metric, values in self.recent.items()},
             "waiting": {metric: [list(row) for row in rows] for metric, rows in self._waiting.items()},
             "expected": self.expected,
+            "early": self._early.state(),
+            "is_async": self.is_async,
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
@@ -180,6 +213,8 @@ class JudgedSeries:
         self.recent = {metric: deque(values, maxlen=RECENT) for metric, values in data["recent"].items()}
         self._waiting = {m: deque(map(tuple, rows), maxlen=RECENT) for m, rows in data["waiting"].items()}
         self.expected = dict(data["expected"])
+        self._early.restore(self.run, data["early"])
+        self.is_async = data["is_async"]
 
     def restore_series(self, metric: str, data: Mapping[str, Any]) -> None:
         """Takes up a series where it was."""

@@ -10,6 +10,8 @@ from typing import Any
 from verlwatch.core import steps
 from verlwatch.core._attempts import Attempts
 from verlwatch.core._judged import JudgedSeries
+from verlwatch.core._ordinals import Ordinals
+from verlwatch.core._work import Work, differences, work
 from verlwatch.core.incidents import Change, Moment, OpenIncidents, compose, reason
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import (
@@ -26,7 +28,7 @@ from verlwatch.core.types import (
 
 STRAYS, STRAYS_OF = 15, 40
 """So many contradictions among so many steps are no restart any more."""
-STATE_VERSION = 4
+STATE_VERSION = 5
 _THROUGHPUT_KEY = "perf/throughput"
 _EVENT: dict[Reason, EventName] = {"opened": "opened", "escalated": "updated", "updated": "updated"}
 
@@ -62,12 +64,20 @@ class Run:
         self.steps_seen = 0
         self.implausible = 0
         self.prints_total = False  # whether it tells the tokens of a step
+        self.work: Work = {}
+        self.ordinals = Ordinals()
+        self.is_counted = False
+        """Whether its steps have no numbers and are counted."""
         self.strays: deque[bool] = deque(maxlen=STRAYS_OF)
         """Of the last steps: whether each contradicted the steps before it (see `astray`)."""
 
     # ------------------------------------------------------------------------------------------------ records
     def take(self, samples: Samples, now: float, told: Told) -> None:
         """Takes the numbers of one step: stores them, and judges them if nobody has told this step before."""
+        self.is_counted = False
+        self._take(samples, now, told)
+
+    def _take(self, samples: Samples, now: float, told: Told) -> None:
         origin = samples.origin
         timings = steps.timings(samples.values)
         place = self.attempts.place(origin.source, origin.generation, origin.writer, samples.step, timings)
@@ -95,6 +105,11 @@ class Run:
     def hear(self, event: Event, now: float, told: Told) -> None:
         """Takes an occurrence: the plan, a resume, the end."""
         origin = event.origin
+        if event.name == "phase_time" and (self.is_counted or self.step < 0) and (step := self.ordinals.take(event)):
+            self.is_counted = True
+            self._take(step, now, told)
+        if event.name == "config":
+            self._compare(work(event.attributes), now, told)
         if event.name == "resume":
             self.attempts.restarted(origin.source, origin.writer)
         if not self.attempts.is_current(origin.source, origin.writer):
@@ -106,6 +121,14 @@ class Run:
             self.bar_full = total == event.attributes.get("done")
         if event.name == "finished" or self.bar_full:
             self._end(now, told, sure=event.name == "finished")
+
+    def _compare(self, after: Work, now: float, told: Told) -> None:
+        """Begins anew where the configuration of an attempt says that it does other work than the one before."""
+        if differences(self.work, after):
+            moment = Moment(self.name, self.attempts.current, self.step, now)
+            self._tell(self.incidents.finish(moment), moment, told)
+            self.judged.begin_anew()
+        self.work = {**self.work, **after}
 
     @property
     def astray(self) -> bool:
@@ -139,6 +162,7 @@ class Run:
         """Lets the step be judged, and tells what came of it."""
         self.release = steps.release(samples.values, samples.decimals) or self.release
         self.prints_total = self.prints_total or steps.TOTAL_TOKENS in samples.values
+        self.judged.is_async = self.judged.is_async or steps.is_async(samples.values, samples.origin.writer.name)
         facts = steps.read(samples.values, self.release, timings, prints_total=self.prints_total)
         fresh, endings = self.judged.judge((attempt, samples.step), facts)
         self.steps_seen += fresh
@@ -196,6 +220,9 @@ class Run:
             "release": self.release,
             "prints_total": self.prints_total,
             "steps_seen": self.steps_seen,
+            "work": self.work,
+            "ordinals": self.ordinals.state(),
+            "is_counted": self.is_counted,
         }
 
     @classmethod
@@ -211,6 +238,8 @@ class Run:
         self.planned, self.release = data["planned"], data["release"]
         self.finished, self.bar_full = data["finished"], data["bar_full"]
         self.steps_seen, self.prints_total = data["steps_seen"], data["prints_total"]
+        self.work, self.is_counted = dict(data["work"]), data["is_counted"]
+        self.ordinals.restore(data["ordinals"])
         return self
 
     def recall(self, rows: Iterable[StepRow]) -> None:

@@ -19,14 +19,14 @@ class Phase:
 
     ``keys`` are the names under which releases print it, newest first.  ``tokens`` and ``longest`` say how much of its
     time grows with the tokens of the batch and with the longest response, before the run itself has shown it (0 to 1).
-    ``judged`` phases have a baseline; the others only explain a step's length.
+    A phase ``apart`` comes every so many steps and is no part of a training step, even where a release counts it in.
     """
 
     name: str
     keys: tuple[str, ...]
     tokens: float = 0.0
     longest: float = 0.0
-    judged: bool = True
+    apart: bool = False
 
 
 def _keys(*names: str) -> tuple[str, ...]:
@@ -47,12 +47,12 @@ PHASES: tuple[Phase, ...] = (
     Phase(
         "update_weights", ("timing_s/update_weights", "timing_s/sync_rollout_weights", "timing_s/timing_s/param_sync")
     ),
-    Phase("testing", _keys("testing"), judged=False),
-    Phase("save_checkpoint", _keys("save_checkpoint"), judged=False),
+    Phase("testing", _keys("testing"), apart=True),
+    Phase("save_checkpoint", _keys("save_checkpoint"), apart=True),
 )
-"""In the order of a step.  Validation and checkpoint come every so many steps and vary freely: never slow steps."""
+"""In the order of a step.  Validation and checkpoint are judged against their own past, never as part of a step."""
 
-JUDGED: tuple[str, ...] = (*(phase.name for phase in PHASES if phase.judged), STEP, THROUGHPUT)
+JUDGED: tuple[str, ...] = (*(phase.name for phase in PHASES), STEP, THROUGHPUT)
 """Every metric with a baseline.  STEP and THROUGHPUT follow from the phases: they speak where none explains them."""
 
 _BY_NAME = {phase.name: phase for phase in PHASES}

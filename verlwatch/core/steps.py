@@ -28,6 +28,12 @@ _MARKS: Mapping[str, tuple[str, ...]] = {
     ">=0.8": ("actor/perf/max_memory_allocated_gb", "timing_s/update_weights"),
 }
 """What the step lines of each release show, independent of each other."""
+_ASYNC = (
+    *("timing_s/generate_async", "timing_s/wait_for_enough_samples", "timing_s/switch_wait"),
+    *("timing_s/sync_rollout_weights", "timing_s/timing_s/param_sync", "fully_async/trainer/idle_ratio"),
+)
+_ASYNC_WRITERS = frozenset({"TaskRunnerV1", "FullyAsyncTrainer"})
+"""Source: verl ``recipe/one_step_off_policy`` and ``experimental/fully_async_policy`` (0.7 to 0.9.1)."""
 _INTERRUPTIONS = ("testing", "save_checkpoint")
 _ROUNDING = 0.02  # share of the step by which printed parts may exceed the printed whole
 
@@ -86,8 +92,13 @@ def per_token_ms(values: Mapping[str, float], seconds: Mapping[str, float]) -> d
     tokens = values.get(TOTAL_TOKENS, nan)
     response, prompt = values.get("response_length/mean", nan), values.get("prompt_length/mean", nan)
     responses = tokens * response / (response + prompt) if response + prompt > 0 else nan
-    of_phase = {phase.name: responses if phase.longest else tokens for phase in PHASES if phase.judged}
+    of_phase = {phase.name: responses if phase.longest else tokens for phase in PHASES if not phase.apart}
     return {name: 1000 * seconds[name] / of_phase[name] for name in seconds if name in of_phase and of_phase[name] > 0}
+
+
+def is_async(values: Mapping[str, float], writer: str = "") -> bool:
+    """Whether an asynchronous trainer prints this: generation runs beside it, and ``gen`` is the time it waits."""
+    return writer in _ASYNC_WRITERS or any(mark in values for mark in _ASYNC)
 
 
 def is_certain(values: Mapping[str, float], decimals: int | None) -> bool:

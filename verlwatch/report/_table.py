@@ -13,7 +13,7 @@ from verlwatch.shell.printable import printable
 JUDGED_FROM = 20
 """Steps that a baseline needs (docs/DETECTION.md)."""
 WIDTH = 100
-_PHASES = tuple(phase.name for phase in PHASES if phase.judged)
+_PHASES = tuple(phase.name for phase in PHASES if not phase.apart)
 _SHORT = {
     "old_log_prob": "old_logp",
     "update_critic": "upd_critic",

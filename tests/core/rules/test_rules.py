@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from verlwatch.core import rules
-from verlwatch.core.rules import RULES, View, phase_shift, phase_spike, step_slow
+from verlwatch.core.rules import RULES, View, early_slow, limit, phase_shift, phase_spike, step_slow
 from verlwatch.core.types import ChangePoint, SeriesKey
 
 EXPECTED = {"gen": 40.0, "old_log_prob": 6.0, "adv": 0.05, "step": 70.0, "throughput": 55.0}
@@ -25,12 +25,26 @@ def view(*changes: ChangePoint) -> View:
     return View("r", 120, by_metric, now, EXPECTED)
 
 
+def young(metric: str, effect: float) -> View:
+    """A run without baselines, in which one metric stands out of its few steps."""
+    point = change(metric, effect, "spike")
+    return View("r", 5, {}, EXPECTED | {metric: point.after}, {}, early={metric: point})
+
+
+def limited(**limits: float) -> View:
+    return View("r", 120, {}, EXPECTED, EXPECTED, limits=limits)
+
+
 FIRES = {
+    limit.NAME: limited(gen=39.0),
+    early_slow.NAME: young("gen", 3.0),
     phase_spike.NAME: view(change("gen", 4.0, "spike")),
     phase_shift.NAME: view(change("gen", 1.6, "level")),
     step_slow.NAME: view(change("step", 1.5, "level")),
 }
 NEAR_MISS = {
+    limit.NAME: limited(gen=40.0, testing=1.0),
+    early_slow.NAME: young("adv", 3.0),
     phase_spike.NAME: view(change("adv", 4.0, "spike")),
     phase_shift.NAME: view(change("gen", 4.0, "spike")),
     step_slow.NAME: view(change("step", 1.5, "level"), change("gen", 1.9, "level")),
@@ -66,3 +80,14 @@ def test_throughput_speaks_only_where_neither_step_nor_phase_does() -> None:
 def test_a_change_that_adds_half_a_step_is_critical() -> None:
     assert [d.severity for d in phase_shift.diagnose(view(change("gen", 2.0, "level")))] == ["critical"]
     assert [d.severity for d in phase_shift.diagnose(view(change("gen", 1.6, "level")))] == ["warning"]
+
+
+def test_before_there_are_baselines_the_step_speaks_where_no_phase_does() -> None:
+    assert [d.subject for d in early_slow.diagnose(young("step", 2.5))] == ["step"]
+
+
+def test_waiting_for_samples_is_called_so() -> None:
+    point = change("gen", 2.0, "level")
+    asynchronous = View("r", 120, {"gen": point}, EXPECTED | {"gen": point.after}, EXPECTED, is_async=True)
+    (told,) = phase_shift.diagnose(asynchronous)
+    assert "asynchronous: gen is the time it waits" in " ".join(told.evidence)

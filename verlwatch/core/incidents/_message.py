@@ -82,7 +82,9 @@ def _title(incident: Incident, lead: Diagnosis, reason: Reason, step: int) -> st
             return f"run ended at step {step} with {name} still ×{lead.ratio:.2f} since step {lead.onset}"
         case "expired":
             return f"{name}: nothing heard since step {step}, incident closed"
-    if lead.rule == "phase_spike":
+    if lead.rule == "limit":
+        return f"{name}{also} took {now} at step {step}, over its limit of {before}"
+    if lead.rule in {"phase_spike", "early_slow"}:
         return f"{name}{also} took ×{lead.ratio:.2f} at step {step}: {now} instead of {before}"
     return f"{name}{also} is ×{lead.ratio:.2f} since step {lead.onset}: {now} instead of {before}"
 

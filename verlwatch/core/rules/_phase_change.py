@@ -6,7 +6,8 @@ from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import ChangePoint, Diagnosis, Severity
 
-PHASE_NAMES = tuple(phase.name for phase in PHASES if phase.judged)
+PHASE_NAMES = tuple(phase.name for phase in PHASES)
+IN_STEP = tuple(phase.name for phase in PHASES if not phase.apart)
 CRITICAL_SHARE = 0.5
 """A lasting change is critical when it adds half a step to every step."""
 
@@ -24,7 +25,7 @@ def step_share(view: View, point: ChangePoint) -> float | None:
 
 def step_s(view: View) -> float:
     """Seconds of a step as it was before: its own baseline, or its phases' where verl 0.1 prints no step; 0 unknown."""
-    return view.expected.get(STEP) or sum(view.expected.get(name, 0.0) for name in PHASE_NAMES)
+    return view.expected.get(STEP) or sum(view.expected.get(name, 0.0) for name in IN_STEP)
 
 
 def is_material(view: View, point: ChangePoint) -> bool:
@@ -33,9 +34,15 @@ def is_material(view: View, point: ChangePoint) -> bool:
     return share is None or share >= view.min_step_share or point.series.metric in view.told
 
 
+def adds_enough(view: View, point: ChangePoint) -> bool:
+    """The same where neither the step nor its phases have a baseline: against this very step."""
+    step = view.now.get(STEP) or sum(view.now.get(name, 0.0) for name in IN_STEP)
+    return cost_s(point) >= view.min_step_share * step or point.series.metric in view.told
+
+
 def explained_s(view: View) -> float:
     """Seconds a step that the open changes of its phases account for."""
-    return sum(cost_s(view.changes[name]) for name in PHASE_NAMES if name in view.changes)
+    return sum(cost_s(view.changes[name]) for name in IN_STEP if name in view.changes)
 
 
 def severity(view: View, point: ChangePoint) -> Severity:
@@ -54,6 +61,8 @@ def diagnosis(rule: str, view: View, point: ChangePoint, summary: str, advice: t
     if now is not None and expected is not None:
         evidence = [f"step {view.step}: {metric} {now:.4g} {unit}, expected {expected:.4g} {unit} for its work"]
         cost = now - expected if metric != THROUGHPUT else 0.0
+    if metric == "gen" and view.is_async:
+        evidence.append("this trainer is asynchronous: gen is the time it waits for samples")
     if (step := step_s(view)) and cost >= view.min_step_share * step:
         evidence.append(f"adds {cost:.3g} s to a step of {step:.4g} s ({cost / step:+.0%})")
     return Diagnosis(

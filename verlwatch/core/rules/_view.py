@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from verlwatch.core.types import ChangePoint
 
@@ -15,6 +15,8 @@ class View:
     ``changes`` are the open changes by metric; ``now`` and ``expected`` the metric's value at this step and what its
     old baseline expects of this step's work (seconds; tokens/s/GPU for throughput).  A change in a phase that adds less
     than ``min_step_share`` of a step is not worth a person's time; what is ``told`` already stays told until it ends.
+    ``early`` are changes seen by a plain comparison where there is no baseline yet, ``limits`` the most seconds that
+    a metric may take.  Of a trainer that ``is_async`` gen is the time it waits for samples.
     """
 
     run: str
@@ -24,3 +26,6 @@ class View:
     expected: Mapping[str, float]
     min_step_share: float = 0.01
     told: frozenset[str] = frozenset()
+    early: Mapping[str, ChangePoint] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
+    is_async: bool = False
