@@ -13,12 +13,12 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.core.training import SETTINGS, Training, story
 from verlwatch.core.engine import Engine, merged
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import ChangePoint, Chunk, Cursor, Outcome, Snapshot, State, StepRow, Workload
 
 DATA = Path(__file__).parents[1] / "data"
-SETTINGS = Settings(receivers=("team",))
 
 
 def text(name: str) -> bytes:
@@ -286,39 +286,6 @@ def test_a_phase_too_small_to_matter_is_judged_from_the_step_at_which_it_does() 
     (opened,) = engine.feed(Chunk("train.log", 1, len(log), big[:end]), 0.0).transitions
     assert (opened.phase, opened.step, opened.rule) == ("adv", 100, "phase_spike")
     assert 25 < opened.ratio < 40
-
-
-class Training:
-    """A run made up step by step, as verl prints it."""
-
-    def __init__(self, pid: int = 7) -> None:
-        self.pid = pid
-        self.noise = random.Random(5)
-        self.lines: list[str] = []
-
-    def steps(self, first: int, last: int, **seconds: float) -> Training:
-        """Steps whose phases take so long, give or take 2 %; ``other`` is the time outside all phases."""
-        for step in range(first, last + 1):
-            took = {
-                name: s * self.noise.uniform(0.98, 1.02) for name, s in ({"gen": 40.0, "ref": 5.0} | seconds).items()
-            }
-            total = sum(took.values())
-            took.pop("other", None)
-            values = " - ".join(f"timing_s/{name}:{s!r}" for name, s in {**took, "step": total}.items())
-            self.line(f"step:{step} - actor/lr:1e-06 - {values} - perf/throughput:55.5")
-        return self
-
-    def line(self, text: str) -> Training:
-        self.lines.append(f"(TaskRunner pid={self.pid}) {text}\n")
-        return self
-
-    def told(self, engine: Engine | None = None) -> Outcome:
-        data = "".join(self.lines).encode()
-        return (engine or Engine(SETTINGS)).feed(Chunk("train.log", 1, 0, data), 0.0)
-
-
-def story(outcome: Outcome) -> list[tuple[str, str, int]]:
-    return [(t.event if t.closed_as is None else t.closed_as, t.phase, t.onset_step) for t in outcome.transitions]
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "0.0", "-3.5", "1e+308", "1e+15", "1e-300"])

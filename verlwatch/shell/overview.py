@@ -228,6 +228,8 @@ class Overview:
                     f"run {run.name}: many of its last steps contradict those before them, so part is not judged; "
                     "if its logs hold different trainings, configure a run for each"
                 )
+            if run.is_counted:
+                yield f"run {run.name}: its log numbers no steps; they are counted from where reading began"
             if run.implausible:
                 yield f"run {run.name}: {run.implausible} step lines left out: no training goes from step to step so"
 
