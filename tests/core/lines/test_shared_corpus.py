@@ -50,7 +50,11 @@ def faults(read: Iterable[Record], fault: str) -> list[dict[str, Any]]:
 def timeouts(read: Iterable[Record], backend: str) -> list[dict[str, Any]]:
     """One of each (rank, seq, op): torch says the same several times."""
     found = {(f["rank"], f["seq"], f["op"]): f for f in faults(read, "collective_timeout") if f["backend"] == backend}
-    return [{key: said[key] for key in ("rank", "seq", "op", "timeout_ms", "ran_ms")} for said in found.values()]
+    return [
+        {key: said[key] for key in ("rank", "seq", "op")}
+        | {f"{key}_ms": round(1000 * said[f"{key}_s"]) for key in ("timeout", "ran")}
+        for said in found.values()
+    ]
 
 
 def within(expected: Expect, said: Expect) -> bool:
@@ -98,7 +102,7 @@ def _hccl(value: Any, read: list[Record]) -> None:
 
 
 def _npu(value: Any, read: list[Record]) -> None:
-    said = faults(read, "npu_error")
+    said = [{**fault, "device": fault.get("gpu")} for fault in faults(read, "npu_error")]
     for key, expected in value.items():
         assert expected in [fault.get(key) for fault in said] or expected in [f.get("code") for f in said], (key, said)
 

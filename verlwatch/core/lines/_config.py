@@ -13,9 +13,10 @@ from typing import Any
 
 import orjson
 
+from verlwatch.core.lines._line import TEXT_LENGTH
+
 KEYS = 600
 KEY_LENGTH = 200
-TEXT_LENGTH = 300
 DEPTH = 24
 
 _SECRET = re.compile(r"passw(?:or)?d|secret|api_?key|credential|private_?key")

@@ -6,14 +6,20 @@ shortened is left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from verlwatch.core.types import NOBODY, Severity, Writer
 
-_ROLLOUT_WORKERS = ("WorkerDict", "AgentLoopWorker", "RewardLoopWorker", "RewardManager", "vLLM", "SGLang")
+TEXT_LENGTH: Final = 300
+"""Characters that a text among the attributes, or an excerpt, holds at most."""
+
+_SAMPLERS = "Reward|AgentLoop|ExecutionWorker"
+_SHOWS_SAMPLES = re.compile(_SAMPLERS)
+_FROM_ROLLOUT = re.compile(f"{_SAMPLERS}|WorkerDict|vLLM|SGLang|Rollout")
 
 
 class Line(NamedTuple):
@@ -33,9 +39,17 @@ class Line(NamedTuple):
 
     @property
     def from_rollout(self) -> bool:
-        """Whether the writer prints model output, which may imitate any line of the trainer."""
-        name = self.writer.name
-        return name.startswith(_ROLLOUT_WORKERS) or "Rollout" in name
+        """Whether the writer is no trainer: its model's output may imitate any line of one."""
+        return _FROM_ROLLOUT.search(self.writer.name) is not None
+
+    @property
+    def shows_samples(self) -> bool:
+        """Whether the writer scores samples or runs their tools: it prints what models and sandboxes say.
+
+        It has no device and no engine either, so a line of torch, vLLM or SGLang is an imitation as well; a worker of
+        training or of an engine prints those as they are.
+        """
+        return _SHOWS_SAMPLES.search(self.writer.name) is not None
 
 
 class Numbers(NamedTuple):
@@ -58,6 +72,22 @@ class Fact:
     attributes: Mapping[str, str | int | float] = field(default_factory=dict)
     severity: Severity = "info"
     excerpt: str = ""
+
+
+def known(attributes: Mapping[str, str | float | None]) -> dict[str, str | int | float]:
+    """Those that are known: neither None nor an empty text.  Long texts are cut."""
+    return {
+        name: value[:TEXT_LENGTH].strip() if isinstance(value, str) else value
+        for name, value in attributes.items()
+        if value is not None and value != ""
+    }
+
+
+def fault(
+    kind: str, attributes: Mapping[str, str | float | None], severity: Severity = "critical", excerpt: str = ""
+) -> Fact:
+    """A fault of the class that is the kind's name, with those attributes that are known."""
+    return Fact("fault", {"class": kind, **known(attributes)}, severity, excerpt)
 
 
 class Take(Enum):

@@ -13,7 +13,7 @@ from typing import Final
 from verlwatch.core.lines._line import Fact, Line
 
 NAME: Final = "actor"
-NEEDLES: Final = (b":actor_name:", b":task_name:")
+NEEDLES: Final = (b"_name:",)
 
 _HEAD = re.compile(r":(?:actor|task)_name:([\w.:<>()=, -]{1,100})$")
 

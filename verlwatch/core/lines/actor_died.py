@@ -19,11 +19,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._fault import bare, fault, prints_output
-from verlwatch.core.lines._line import Fact, Line, Said, Take
+from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._line import Fact, Line, Said, Take, fault
 
 NAME: Final = "actor_died"
-NEEDLES: Final = (b"The actor died unexpectedly before", b"ActorUnavailableError")
+NEEDLES: Final = (b" died unexpectedly", b"ActorUnavailableError")
 
 _DIED = re.compile(
     r"(?:[\w .:]{0,100}\b(?:ActorDiedError|RayActorError):? )?The actor died unexpectedly before finishing this task\."
@@ -84,7 +84,7 @@ class Death:
 
 def parse(line: Line) -> Fact | Death | None:
     """A death that begins; or an actor that cannot be reached now, which is a warning."""
-    if prints_output(line.writer):
+    if line.shows_samples:
         return None
     text = bare(line).text
     if _DIED.match(text):

@@ -19,7 +19,6 @@ from typing import Final
 
 from verlwatch.core.lines._line import Fact, Line, Take
 from verlwatch.core.lines._quantity import NUMBER, number
-from verlwatch.core.lines._workers import prints_samples
 
 NAME: Final = "async_trainer"
 NEEDLES: Final = (b"[FullyAsync", b"Parameter version updated from ", b", failure: ")
@@ -98,7 +97,7 @@ class _Statistics:
 
 def parse(line: Line) -> Fact | _Statistics | None:
     """``what`` happened, with its numbers; seconds are named ``*_s``, queues and samples are counts."""
-    if line.cut or prints_samples(line):
+    if line.cut or line.shows_samples:
         return None
     text = line.text.rstrip()
     if text.startswith(_STATISTICS):

@@ -16,11 +16,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._fault import bare, fault, told
-from verlwatch.core.lines._line import Fact, Line
+from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._line import Fact, Line, fault, known
+from verlwatch.core.lines._quantity import seconds
 
 NAME: Final = "collective_timeout"
-NEEDLES: Final = (b"Watchdog caught collective operation timeout", b"ast enqueued ")
+NEEDLES: Final = (b"atchdog ", b"ast enqueued ")
 
 _GROUP = r"(?:\[([^\[\]]{1,120})\] ?)?"
 _TIMEOUT = re.compile(
@@ -39,12 +40,12 @@ _NAME = re.compile(r"PG (?:ID )?([0-9]{1,6})")
 
 
 def parse(line: Line) -> Fact | None:
-    """``backend``, ``rank``, ``seq``, ``op``, ``numel_in``, ``numel_out``, ``timeout_ms`` and ``ran_ms``.
+    """``backend``, ``rank``, ``seq``, ``op``, ``numel_in``, ``numel_out``, ``timeout_s`` and ``ran_s``.
 
     The second line is an event ``collective_progress`` with ``rank``, ``enqueued`` and ``completed``, and ``seq`` of
     the work that failed: a rank that has enqueued less than the others is the one they wait for.
     """
-    text, _, rank = bare(line)
+    text, _, rank, _ = bare(line)
     if timeout := _TIMEOUT.match(text):
         ended_in, again, group, backend, seq, op, numel_in, numel_out, limit, ran = timeout.groups()
         return fault(
@@ -56,8 +57,8 @@ def parse(line: Line) -> Fact | None:
                 "op": op,
                 "numel_in": _int(numel_in),
                 "numel_out": _int(numel_out),
-                "timeout_ms": int(limit),
-                "ran_ms": int(ran),
+                "timeout_s": seconds(limit, "ms"),
+                "ran_s": seconds(ran, "ms"),
                 "again": 1 if again else None,
             },
         )
@@ -66,7 +67,7 @@ def parse(line: Line) -> Fact | None:
         return None
     group, seq, enqueued, completed = progress.groups()
     said = {**_who(group, rank), "seq": _int(seq), "enqueued": int(enqueued), "completed": int(completed)}
-    return Fact("collective_progress", told(said))
+    return Fact("collective_progress", known(said))
 
 
 def _who(group: str | None, rank: int | None) -> dict[str, int | None]:

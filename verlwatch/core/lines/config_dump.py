@@ -13,9 +13,9 @@ from verlwatch.core.lines import _config, _pprint
 from verlwatch.core.lines._line import Fact, Line, Said, Take
 
 NAME: Final = "config_dump"
-NEEDLES: Final = (b"{'actor_rollout_ref': {",)
+NEEDLES: Final = (b"actor_rollout_ref",)
 
-_HEAD = NEEDLES[0].decode()
+_HEAD = "{'actor_rollout_ref': {"
 
 
 def parse(line: Line) -> Fact | Dump | None:

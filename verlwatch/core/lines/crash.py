@@ -18,15 +18,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._fault import bare, fault, prints_output
-from verlwatch.core.lines._line import Block, Fact, Line, Said, Take
+from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._line import Block, Fact, Line, Said, Take, fault
 
 NAME: Final = "crash"
 NEEDLES: Final = (
     b": Unhandled exception: ",
     b"terminate called ",
     b"Fatal Python error: ",
-    b"*** SIG",
+    b" received at time=",
     b"Resource temporarily unavailable",
 )
 
@@ -69,9 +69,9 @@ class Terminate:
 
 def parse(line: Line) -> Fact | Block | None:
     """``exception`` and ``text``, or ``signal``; ``cause`` where threads have run out."""
-    if prints_output(line.writer):
+    if line.shows_samples:
         return None
-    text, _, rank = bare(line)
+    text, _, rank, _ = bare(line)
     if unhandled := _UNHANDLED.match(text):
         name, what = unhandled.groups()
         return fault(NAME, {"exception": _demangled(name), "text": what, "cause": _cause(what), "rank": rank})

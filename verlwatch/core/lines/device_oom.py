@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._fault import bare, fault, prints_output
-from verlwatch.core.lines._line import Fact, Line
+from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._line import Fact, Line, fault
+from verlwatch.core.lines._quantity import SIZE, gib
 
 NAME: Final = "device_oom"
 NEEDLES: Final = (b"out of memory",)
@@ -22,19 +23,17 @@ _HEAD = re.compile(
     r"(?:[\w.]{0,80}(?:Error|Exception): (?:[\w ]{1,60}: )?)?"
     r"(?:(CUDA|NPU|HIP|XPU) out of memory\. |(CUDA|NPU) [Ee]rror: out of memory)"
 )
-_SIZE = r"([0-9]{1,18}(?:\.[0-9]{1,6})?) (bytes|[KMGT]iB)"
 _SIZES = {
-    "tried_gb": re.compile(rf"Tried to allocate {_SIZE}"),
-    "total_gb": re.compile(rf"has a total capaci?ty of {_SIZE}|; {_SIZE} total capacity"),
-    "free_gb": re.compile(rf"of which {_SIZE} is free|; {_SIZE} free"),
-    "process_gb": re.compile(rf"this process has {_SIZE} memory in use"),
-    "allocated_gb": re.compile(rf"(?:memory|;) {_SIZE} (?:is allocated by PyTorch|already allocated)"),
-    "reserved_gb": re.compile(rf"; {_SIZE} reserved in total by PyTorch"),
-    "unused_gb": re.compile(rf"(?:and|with) {_SIZE} (?:is )?reserved by PyTorch but unallocated"),
+    "tried_gb": re.compile(rf"Tried to allocate {SIZE}"),
+    "total_gb": re.compile(rf"has a total capaci?ty of {SIZE}|; {SIZE} total capacity"),
+    "free_gb": re.compile(rf"of which {SIZE} is free|; {SIZE} free"),
+    "process_gb": re.compile(rf"this process has {SIZE} memory in use"),
+    "allocated_gb": re.compile(rf"(?:memory|;) {SIZE} (?:is allocated by PyTorch|already allocated)"),
+    "reserved_gb": re.compile(rf"; {SIZE} reserved in total by PyTorch"),
+    "unused_gb": re.compile(rf"(?:and|with) {SIZE} (?:is )?reserved by PyTorch but unallocated"),
 }
 _GPU = re.compile(r"(?:GPU|NPU) ([0-9]{1,4})(?: has a total|; )")
-_HOLDER = re.compile(rf"Process ([0-9]{{1,10}}) has {_SIZE} memory in use")
-_GIB = {"bytes": 2**-30, "KiB": 2**-20, "MiB": 2**-10, "GiB": 1, "TiB": 2**10}
+_HOLDER = re.compile(rf"Process ([0-9]{{1,10}}) has {SIZE} memory in use")
 
 
 def parse(line: Line) -> Fact | None:
@@ -44,14 +43,15 @@ def parse(line: Line) -> Fact | None:
     (old wording).  ``holder_pid`` and ``holder_gb`` are the process that holds most, as named by the driver: another
     process on the GPU, or this one under the id it has outside its container.
     """
-    if prints_output(line.writer):
+    if line.shows_samples:
         return None
-    text, _, rank = said = bare(line)
+    said = bare(line)
+    text = said.text
     head = _HEAD.match(text)
     if head is None or said.is_chatter:
         return None
     gpu = _GPU.search(text)
-    holders = [(_gib(size, unit), int(pid)) for pid, size, unit in _HOLDER.findall(text)]
+    holders = [(gib(size, unit), int(pid)) for pid, size, unit in _HOLDER.findall(text)]
     holder_gb, holder_pid = max(holders, default=(None, None))
     sizes = {name: _size(pattern, text) for name, pattern in _SIZES.items()}
     return fault(
@@ -59,7 +59,7 @@ def parse(line: Line) -> Fact | None:
         {
             "device": (head[1] or head[2]).lower(),
             "gpu": int(gpu[1]) if gpu else None,
-            "rank": rank,
+            "rank": said.rank,
             **sizes,
             "holder_gb": holder_gb,
             "holder_pid": holder_pid,
@@ -72,8 +72,4 @@ def _size(pattern: re.Pattern[str], text: str) -> float | None:
     if found is None:
         return None
     size, unit = [group for group in found.groups() if group]
-    return _gib(size, unit)
-
-
-def _gib(size: str, unit: str) -> float:
-    return float(size) * _GIB[unit]
+    return gib(size, unit)

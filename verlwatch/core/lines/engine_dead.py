@@ -15,22 +15,21 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._fault import bare, fault, prints_output
-from verlwatch.core.lines._line import Block, Fact, Line, Numbers, Said, Take
+from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._line import Block, Fact, Line, Numbers, Said, Take, fault
 from verlwatch.core.lines._traceback import Trace
 
 NAME: Final = "engine_dead"
 NEEDLES: Final = (
-    b" died unexpectedly, shutting down ",
+    b" died unexpectedly",
     b"EngineDeadError: ",
     b"EngineCore encountered a",
     b"EngineCore failed to start",
     b"Engine core initialization failed",
     b", terminating server process",
-    b" hit an exception: ",
-    b"SIGQUIT received. ",
-    b"Received sigquit from a child",
-    b"atchdog timeout (",
+    b" hit an exception: Traceback (most recent call last)",
+    b"It usually means ",
+    b"atchdog ",
 )
 
 _DIED = re.compile(r"(?:Engine core|Worker) proc ([\w-]{1,60}) died unexpectedly, shutting down (?:client|executor)")
@@ -53,8 +52,8 @@ class Death:
     LINES = 200
     BYTES = 1 << 16
 
-    def __init__(self, engine: str, process: str | None, rank: int | None, text: str = "") -> None:
-        self._known = {"engine": engine, "process": process, "rank": rank}
+    def __init__(self, backend: str, process: str | None, rank: int | None, text: str = "") -> None:
+        self._known = {"backend": backend, "process": process, "rank": rank}
         self._trace = Trace()
         if text:
             self._trace.take(text)
@@ -67,28 +66,28 @@ class Death:
         return Take.ENDED if isinstance(said, Death) else taken
 
     def close(self) -> Fact:
-        """``engine``, ``process``, and the exception as `exception` tells it."""
+        """``backend`` (vllm, sglang), ``process``, and the exception as `exception` tells it."""
         return fault(NAME, {**self._known, **self._trace.told})
 
 
 def parse(line: Line) -> Fact | Block | None:
     """A death, alone or with the traceback that follows; what engines call information is none."""
-    if prints_output(line.writer):
+    if line.shows_samples:
         return None
-    text, level, rank = bare(line)
+    text, level, rank, _ = bare(line)
     if level in {"D", "I"}:
         return None
     if died := _DIED.match(text):
-        return fault(NAME, {"engine": "vllm", "process": died[1], "rank": rank, "text": text})
+        return fault(NAME, {"backend": "vllm", "process": died[1], "rank": rank, "text": text})
     if _RAISED.match(text):
-        return fault(NAME, {"engine": "vllm", "rank": rank, "text": text})
+        return fault(NAME, {"backend": "vllm", "rank": rank, "text": text})
     if _FATAL.match(text):
         return Death("vllm", "EngineCore", rank)
     if hit := _HIT.match(text):
-        engine = "vllm" if hit[1] == "EngineCore" else "sglang"
-        return Death(engine, hit[1], rank, hit[2])
+        backend = "vllm" if hit[1] == "EngineCore" else "sglang"
+        return Death(backend, hit[1], rank, hit[2])
     watchdog = _WATCHDOG.match(text)
     if watchdog or _SIGNAL.match(text):
         process = watchdog[1] if watchdog else None
-        return fault(NAME, {"engine": "sglang", "process": process, "rank": rank, "text": text})
+        return fault(NAME, {"backend": "sglang", "process": process, "rank": rank, "text": text})
     return None

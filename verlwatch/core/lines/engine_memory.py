@@ -14,10 +14,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._engine import message
-from verlwatch.core.lines._line import Fact, Line
+from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._line import Fact, Line, known
 from verlwatch.core.lines._quantity import NUMBER
-from verlwatch.core.lines._workers import prints_samples
 
 NAME: Final = "engine_memory"
 NEEDLES: Final = (b"GiB memory is still in use", b"avail mem=")
@@ -34,24 +33,22 @@ _STAGE = re.compile(
 
 
 def parse(line: Line) -> Fact | None:
-    """``freed_gb`` and ``still_in_use_gb`` (vLLM), or ``stage``, ``available_gb`` and ``taken_gb`` (SGLang)."""
-    if prints_samples(line):
+    """``freed_gb``, ``still_in_use_gb`` (vLLM); ``stage``, ``process``, ``available_gb``, ``taken_gb`` (SGLang)."""
+    if line.shows_samples:
         return None
-    text, process = message(line.text)
+    text, _, _, process = bare(line)
     if asleep := _ASLEEP.match(text):
-        freed = {"freed_gb": float(asleep[1])} if asleep[1] else {}
-        return Fact("engine_memory", {**freed, "still_in_use_gb": float(asleep[2])})
+        freed = float(asleep[1]) if asleep[1] else None
+        return Fact(NAME, known({"freed_gb": freed, "still_in_use_gb": float(asleep[2])}))
     stage = _STAGE.match(text)
     available = _AVAILABLE.search(text) if stage else None
     if stage is None or available is None:
         return None
     used = _USED.search(text)
-    return Fact(
-        "engine_memory",
-        {
-            "stage": stage[1],
-            **({"engine": process} if process else {}),
-            "available_gb": float(available[1]),
-            **({"taken_gb": float(used[1])} if used else {}),
-        },
-    )
+    said = {
+        "stage": stage[1],
+        "process": process,
+        "available_gb": float(available[1]),
+        "taken_gb": float(used[1]) if used else None,
+    }
+    return Fact(NAME, known(said))

@@ -19,8 +19,8 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from verlwatch.core.lines._fault import bare, fault, prints_output, told
-from verlwatch.core.lines._line import Fact, Line, Numbers, Said, Take
+from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._line import Fact, Line, Numbers, Said, Take, fault, known
 from verlwatch.core.lines._traceback import HEADER, Trace, find_task
 
 NAME: Final = "exception"
@@ -67,7 +67,7 @@ class Raised:
         rows = self._trace.told
         found = {**rows, "rank": self._rank}
         if self._how == "ignored":
-            return Fact(NAME, told(found))
+            return Fact(NAME, known(found))
         if self._how == "job":
             return fault(NAME, {**found, "driver": 1})
         if not rows:
@@ -78,9 +78,9 @@ class Raised:
 
 def parse(line: Line) -> Raised | None:
     """An exception that begins."""
-    if prints_output(line.writer):
+    if line.shows_samples:
         return None
-    text, level, rank = bare(line)
+    text, level, rank, _ = bare(line)
     if text.startswith(_JOB):
         return Raised("job", rank)
     if text.startswith(_IGNORED):

@@ -18,7 +18,7 @@ from verlwatch.core.lines import _pprint
 from verlwatch.core.lines._line import Fact, Line, Said, Take
 
 NAME: Final = "final_validation"
-NEEDLES: Final = (b"al validation metrics: ",)
+NEEDLES: Final = (b"validation ",)
 
 _LINE = re.compile(r"""(\()?["']?(Initial|Final) validation metrics: """)
 _METRIC = re.compile(

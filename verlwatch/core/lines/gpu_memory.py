@@ -18,7 +18,6 @@ from typing import Final
 from verlwatch.core.lines._line import Fact, Line
 from verlwatch.core.lines._moment import moment
 from verlwatch.core.lines._quantity import NUMBER
-from verlwatch.core.lines._workers import prints_samples
 
 NAME: Final = "gpu_memory"
 NEEDLES: Final = (b"memory allocated",)
@@ -36,7 +35,7 @@ _TWO_DECIMALS = re.compile(r"[0-9]+\.[0-9]{2}")
 
 def parse(line: Line) -> Fact | None:
     """``head`` and what it tells, ``allocated_gb``, ``reserved_gb``, ``used_gb`` and ``total_gb`` of the device."""
-    if prints_samples(line):
+    if line.shows_samples:
         return None
     head, mark, rest = line.text.partition(_IN_GIB)
     if mark:

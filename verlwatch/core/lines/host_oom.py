@@ -24,11 +24,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._fault import bare, fault, prints_output
-from verlwatch.core.lines._line import Fact, Line, Numbers, Said, Take
+from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._line import Fact, Line, Numbers, Said, Take, fault
 
 NAME: Final = "host_oom"
-NEEDLES: Final = (b"killed due to memory pressure", b"running low on memory", b"Memory on the node (")
+NEEDLES: Final = (b" killed ", b"Memory on the node (")
 
 _TOP = 10
 _COUNT = re.compile(
@@ -115,7 +115,7 @@ class Report:
 
 def parse(line: Line) -> Fact | Report | None:
     """A report, or the count: ``killed``, ``crashed`` for other reasons, and ``ip``."""
-    if prints_output(line.writer):
+    if line.shows_samples:
         return None
     text = bare(line).text
     if count := _COUNT.match(text):

@@ -24,7 +24,7 @@ from verlwatch.core.lines import _config
 from verlwatch.core.lines._line import Fact, Line, Said, Take
 
 NAME: Final = "hydra_config"
-NEEDLES: Final = (b"actor_rollout_ref:", b"data:")
+NEEDLES: Final = (b"actor_rollout_ref", b"data:")
 
 _SECTIONS = frozenset({"actor_rollout_ref", "algorithm", "critic", "data", "reward_model", "trainer"})
 _SECTIONS_MIN = 2

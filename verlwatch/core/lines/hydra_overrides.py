@@ -14,7 +14,7 @@ from verlwatch.core.lines import _config
 from verlwatch.core.lines._line import Fact, Line
 
 NAME: Final = "hydra_overrides"
-NEEDLES: Final = (b" -m verl.trainer.", b" actor_rollout_ref.")
+NEEDLES: Final = (b" -m verl.trainer.", b"actor_rollout_ref")
 
 _COMMAND = re.compile(r"\++ (?=\S)")
 _PROGRAM = re.compile(r"(?:\S{0,300}/)?(?:python[0-9.]{0,8}|torchrun|accelerate|ray|uv|nohup|env|srun)")

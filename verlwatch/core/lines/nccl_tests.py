@@ -16,7 +16,6 @@ from typing import Final
 
 from verlwatch.core.lines._line import Fact, Line, Take
 from verlwatch.core.lines._quantity import NUMBER, seconds
-from verlwatch.core.lines._workers import prints_samples
 
 NAME: Final = "nccl_tests"
 NEEDLES: Final = (b"algbw   busbw", b"# Avg bus bandwidth")
@@ -76,7 +75,7 @@ class _Table:
 
 def parse(line: Line) -> Fact | _Table | None:
     """The table, sizes in bytes as part of the names; or its average (``busbw_gb_s``)."""
-    if prints_samples(line):
+    if line.shows_samples:
         return None
     return _Table() if _HEADING.match(line.text) else _average(line)
 

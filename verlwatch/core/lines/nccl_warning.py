@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._fault import bare, fault
-from verlwatch.core.lines._line import Fact, Line
+from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._line import Fact, Line, fault
 
 NAME: Final = "nccl_warning"
 NEEDLES: Final = (b" NCCL WARN ",)

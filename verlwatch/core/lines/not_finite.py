@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._fault import bare, fault, prints_output
-from verlwatch.core.lines._line import Fact, Line
+from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._line import Fact, Line, fault
 
 NAME: Final = "not_finite"
 NEEDLES: Final = (b"grad_norm is not finite: ",)
@@ -23,9 +23,9 @@ _LINE = re.compile(
 
 def parse(line: Line) -> Fact | None:
     """``value`` (nan or inf), and the ``rank`` where the line names it."""
-    if prints_output(line.writer):
+    if line.shows_samples:
         return None
-    text, _, rank = bare(line)
+    text, _, rank, _ = bare(line)
     found = _LINE.match(text)
     if found is None:
         return None

@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._fault import bare, fault, prints_output
-from verlwatch.core.lines._line import Fact, Line, Numbers, Said, Take
+from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._line import Fact, Line, Numbers, Said, Take, fault
 
 NAME: Final = "npu_error"
 NEEDLES: Final = (b"NPU function error: ", b", RankID:", b"[PID: ")
@@ -81,7 +81,7 @@ class Report:
 
 def parse(line: Line) -> Report | None:
     """A report that begins; what the first line tells is in it."""
-    if prints_output(line.writer):
+    if line.shows_samples:
         return None
     said = bare(line)
     found = _read(said.text, cut=line.cut is True)
@@ -98,7 +98,7 @@ def _read(text: str, *, cut: bool) -> dict[str, str | float | None]:
         return {"call": call[1], "error_code": int(call[2])} if is_whole else {"call": call[1]}
     if error := _ERROR.match(text):
         pid, device, rank, code, words = error.groups()
-        return {"code": code, "pid": int(pid), "device": int(device), "rank": int(rank), "reason": words}
+        return {"code": code, "pid": int(pid), "gpu": int(device), "rank": int(rank), "reason": words}
     acl = _ACL.match(text)
     if acl and (acl[1] or acl[3]):
         return {"acl": acl[1] or acl[3], "pid": int(acl[2]), "text": acl[4]}

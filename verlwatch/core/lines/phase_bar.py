@@ -12,13 +12,7 @@ from verlwatch.core.lines._bar import bar
 from verlwatch.core.lines._line import Fact, Line
 
 NAME: Final = "phase_bar"
-NEEDLES: Final = (
-    b"Compute log probs: ",
-    b"Compute values: ",
-    b"Update policy: ",
-    b"Update critic: ",
-    b"mini-batches: ",
-)
+NEEDLES: Final = (b"s/it]", b"it/s]")
 
 _TITLES = frozenset({"Compute log probs", "Compute values", "Update policy", "Update critic", "Train mini-batches"})
 

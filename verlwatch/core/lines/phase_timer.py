@@ -11,7 +11,6 @@ from typing import Final
 
 from verlwatch.core.lines._line import Fact, Line
 from verlwatch.core.lines._quantity import NUMBER, SECONDS, seconds
-from verlwatch.core.lines._workers import prints_samples
 
 NAME: Final = "phase_timer"
 NEEDLES: Final = (b"Timer ",)
@@ -24,7 +23,7 @@ _TIMER = re.compile(
 
 def parse(line: Line) -> Fact | None:
     """``phase``, and ``what``: start, or end with the ``elapsed_s``."""
-    timer = _TIMER.match(line.text.rstrip()) if not prints_samples(line) else None
+    timer = _TIMER.match(line.text.rstrip()) if not line.shows_samples else None
     if timer is None:
         return None
     if timer[2]:

@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._engine import message
+from verlwatch.core.lines._heads import bare
 from verlwatch.core.lines._line import Fact, Line
-from verlwatch.core.lines._workers import prints_samples
 
 NAME: Final = "preemption"
 NEEDLES: Final = (b"cumulative_preemption",)
@@ -25,9 +24,9 @@ _TOTAL = re.compile(r"total_(?:num_)?cumulative_preemption(?:_cnt)?=([0-9]{1,18}
 
 def parse(line: Line) -> Fact | None:
     """``mode`` (recompute, swap), and the ``total`` of this engine since it started."""
-    if line.cut or prints_samples(line):
+    if line.cut or line.shows_samples:
         return None
-    text, _ = message(line.text)
+    text = bare(line).text
     preempted = _PREEMPTED.match(text)
     total = _TOTAL.search(text.rstrip()[-80:]) if preempted else None
     return Fact("preemption", {"mode": preempted[1].lower(), "total": int(total[1])}) if preempted and total else None

@@ -14,10 +14,9 @@ import re
 from typing import Final
 
 from verlwatch.core.lines._line import Fact, Line
-from verlwatch.core.lines._workers import prints_samples
 
 NAME: Final = "rank"
-NEEDLES: Final = (b"[Rank ", b"[rank-", b"local rank ")
+NEEDLES: Final = (b"global_step_", b"local rank ")
 
 _RANK = re.compile(r"(?:\[Rank ([0-9]{1,6})\]|\[rank-([0-9]{1,6})\]:) (?:Saved|Saving|Loaded|Loading) ")
 _WORLD = re.compile(r"_world_size_([0-9]{1,6})_rank_[0-9]{1,6}\.pt")
@@ -26,7 +25,7 @@ _LOCAL = re.compile(r"local rank ([0-9]{1,6})$")
 
 def parse(line: Line) -> Fact | None:
     """``rank`` and, where a file's name tells, ``world_size``; or ``local_rank``, which counts on one host."""
-    if prints_samples(line):
+    if line.shows_samples:
         return None
     if found := _RANK.match(line.text):
         world = _WORLD.search(line.text)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._line import Fact, Line
+from verlwatch.core.lines._line import TEXT_LENGTH, Fact, Line
 
 NAME: Final = "resume"
 NEEDLES: Final = (b"Setting global step to ", b"global_step_", b"Training from scratch")
@@ -31,5 +31,5 @@ def parse(line: Line) -> Fact | None:
     if step := _STEP.match(line.text):
         return Fact("resume", {"from": "checkpoint", "step": int(step[1])})
     if folder := _FOLDER.match(line.text):
-        return Fact("resume", {"from": "checkpoint", "step": int(folder[2]), "folder": folder[1][:300]})
+        return Fact("resume", {"from": "checkpoint", "step": int(folder[2]), "folder": folder[1][:TEXT_LENGTH]})
     return None

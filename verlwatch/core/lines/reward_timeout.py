@@ -15,7 +15,7 @@ from typing import Final
 from verlwatch.core.lines._line import Fact, Line
 
 NAME: Final = "reward_timeout"
-NEEDLES: Final = (b"[Timeout] ", b"lobal timeout", b"Timeout occurred for completion: ", b"Sandbox API call failed")
+NEEDLES: Final = (b"Timeout", b"lobal timeout", b"Sandbox API call failed")
 
 _BATCH = ("[Timeout] Global reward scoring timed out", "Global timeout in reward computing!")
 _SAMPLE = ("[Timeout] Task timeout: ", "Timeout occurred for completion: ")

@@ -15,10 +15,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._engine import message
-from verlwatch.core.lines._line import Fact, Line
+from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._line import Fact, Line, known
 from verlwatch.core.lines._quantity import number
-from verlwatch.core.lines._workers import prints_samples
 
 NAME: Final = "sglang_stats"
 NEEDLES: Final = (b"#queue-req: ", b"#retracted_reqs: ")
@@ -51,10 +50,10 @@ _NAMES = {
 
 
 def parse(line: Line) -> Fact | None:
-    """``what`` (decode, prefill, retract), ``engine`` (the process), and the counts of the line."""
-    if prints_samples(line):
+    """``what`` (decode, prefill, retract), ``process`` (``TP0``), and the counts of the line."""
+    if line.shows_samples:
         return None
-    text, process = message(line.text)
+    text, _, _, process = bare(line)
     start = _BATCH.match(text) or _RETRACT.match(text)
     if start is None:
         return None
@@ -69,4 +68,4 @@ def parse(line: Line) -> Fact | None:
     if not values:
         return None
     what = start[1].lower() if start.re is _BATCH else "retract"
-    return Fact("sglang_stats", {"what": what, **({"engine": process} if process else {}), **values})
+    return Fact(NAME, known({"what": what, "process": process}) | values)

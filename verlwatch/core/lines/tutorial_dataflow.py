@@ -16,7 +16,7 @@ from verlwatch.core.lines._line import Fact, Line
 from verlwatch.core.lines._quantity import NUMBER, SECONDS, number, seconds
 
 NAME: Final = "tutorial_dataflow"
-NEEDLES: Final = (b'"rollout_throughput"', b'"buffer_write_latency"', b'"dataloader_fetch_time"')
+NEEDLES: Final = (b'"rollout_throughput"',)
 
 _LENGTH = 4000
 _TIME = re.compile(rf"({NUMBER}) ?({SECONDS})")

@@ -15,13 +15,11 @@ from typing import Final
 
 import orjson
 
-from verlwatch.core.lines._line import Fact, Line
-from verlwatch.core.lines._workers import prints_samples
+from verlwatch.core.lines._line import TEXT_LENGTH, Fact, Line
 
 NAME: Final = "tutorial_layout"
 NEEDLES: Final = (b"shape: torch.Size([", b"DeviceMesh(", b"_is_offload_")
 
-_TEXT = 300
 _SHAPE = re.compile(
     r"(?:\[[A-Z]{4,8}\] )?([\w.\[\]'\"]{1,120})[ .]shape: torch\.Size\(\[([0-9]{1,12}(?:, [0-9]{1,12}){0,7})\]\)$"
 )
@@ -37,7 +35,7 @@ _OFFLOAD = re.compile(r"(?:self\.)?_is_offload_(param|optimizer|grad) ?= ?(True|
 
 def parse(line: Line) -> Fact | None:
     """``tensor_shape``, ``device_mesh`` (both with a ``shape`` like 3x2) or ``offload`` (``on`` is 0 or 1)."""
-    if line.cut or prints_samples(line):
+    if line.cut or line.shows_samples:
         return None
     text = line.text.rstrip()
     if shape := _SHAPE.match(text):
@@ -61,7 +59,7 @@ def _mesh(name: str, text: str) -> Fact | None:
         return None
     if not sizes or len(dims) not in {0, len(sizes)}:
         return None
-    named = {"dims": ", ".join(dims)[:_TEXT]} if dims else {}
+    named = {"dims": ", ".join(dims)[:TEXT_LENGTH]} if dims else {}
     return Fact("device_mesh", {"mesh": name, "device": device, "shape": "x".join(map(str, sizes)), **named})
 
 

@@ -12,7 +12,6 @@ from typing import Final
 from verlwatch.core.lines._line import Fact, Line
 from verlwatch.core.lines._moment import moment
 from verlwatch.core.lines._quantity import NUMBER, number
-from verlwatch.core.lines._workers import prints_samples
 
 NAME: Final = "tutorial_memory"
 NEEDLES: Final = (b": GPU 0: ",)
@@ -24,7 +23,7 @@ _GPUS_MAX = 64
 
 def parse(line: Line) -> Fact | None:
     """``gpu_memory`` with ``head``, ``used_gb.N`` and ``total_gb.N`` of GPU N, ``gpus`` (how many) and ``unit``."""
-    head = _HEAD.match(line.text) if not prints_samples(line) else None
+    head = _HEAD.match(line.text) if not line.shows_samples else None
     if head is None:
         return None
     *items, last = line.text[head.end() :].rstrip().split(", ", _GPUS_MAX)

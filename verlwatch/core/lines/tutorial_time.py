@@ -17,7 +17,7 @@ from verlwatch.core.lines._quantity import NUMBER, SECONDS, number, seconds
 NAME: Final = "tutorial_time"
 NEEDLES: Final = (
     b"[INFO] step: ",
-    b"[INFO] throughput: ",
+    b"throughput: ",
     b"[INFO] wait for ",
     b"communication time: ",
     b"resharding duration: ",

@@ -14,7 +14,7 @@ from typing import Final
 from verlwatch.core.lines._line import Fact, Line
 
 NAME: Final = "validation"
-NEEDLES: Final = (b"test_gen_batch meta info: ", b"validation generation end")
+NEEDLES: Final = (b"test_gen_batch meta info: ", b"validation ")
 
 _BEGIN = "test_gen_batch meta info: {"
 _STEP = re.compile(r"'global_steps': ([0-9]{1,18})[,}]")

@@ -15,13 +15,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._engine import message
+from verlwatch.core.lines._heads import bare
 from verlwatch.core.lines._line import Fact, Line
 from verlwatch.core.lines._quantity import number
-from verlwatch.core.lines._workers import prints_samples
 
 NAME: Final = "vllm_stats"
-NEEDLES: Final = (b"Avg prompt throughput: ",)
+NEEDLES: Final = (b"throughput: ",)
 
 _START = re.compile(r"(?:Engine ([0-9]{1,6}): |([0-9]{1,6}) Engines Aggregated: )?(?=Avg prompt throughput: )")
 _ITEM = re.compile(r"([A-Za-z ]{3,40}): ([0-9]{1,18}(?:\.[0-9]{1,6})?)( tokens/s| reqs|%|$)\.?")
@@ -45,9 +44,9 @@ _NAMES = {
 
 def parse(line: Line) -> Fact | None:
     """Tokens a second, requests by state, and percentages, of ``engine`` or of all ``engines`` together."""
-    if prints_samples(line):
+    if line.shows_samples:
         return None
-    text, _ = message(line.text)
+    text = bare(line).text
     start = _START.match(text)
     if start is None:
         return None

@@ -10,20 +10,20 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._fault import bare, fault, prints_output
-from verlwatch.core.lines._line import Fact, Line
+from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._line import Fact, Line, fault
 
 NAME: Final = "worker_died"
-NEEDLES: Final = (b"A worker died or was killed while executing a ",)
+NEEDLES: Final = (b" killed ",)
 
-_HEAD = NEEDLES[0].decode()
+_HEAD = "A worker died or was killed while executing a "
 _PROCESS = re.compile(r" Worker IP address: ([\w.:]{1,64}) Worker port: [0-9]{1,6} Worker PID: ([0-9]{1,10}) ")
 _EXIT = re.compile(r" Worker exit type: (\w{1,60}) Worker exit detail: ")
 
 
 def parse(line: Line) -> Fact | None:
     """``pid``, ``ip`` and ``exit_type`` as far as the line has them."""
-    if prints_output(line.writer):
+    if line.shows_samples:
         return None
     text = bare(line).text
     if not text.startswith(_HEAD):
