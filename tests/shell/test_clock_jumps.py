@@ -18,7 +18,7 @@ from verlwatch.shell.clock import Evenness
 from verlwatch.shell.deliver import Deliver
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.judge import Judge
-from verlwatch.shell.notifiers import TransientError
+from verlwatch.shell.notifiers import Notifier, TransientError
 from verlwatch.shell.store import Store
 
 HOUR = 3600.0
@@ -39,11 +39,10 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await store.close()
 
 
-class Down:
+class Down(Notifier):
     """A receiver that fails until told otherwise."""
 
     TYPE: ClassVar[str] = "down"
-    MIN_INTERVAL_S: ClassVar[float] = 0.0
     Config: ClassVar[type[ReceiverConfig]] = ReceiverConfig
 
     def __init__(self, retry_after: float | None = None) -> None:

@@ -12,7 +12,7 @@ from tests.fakes.clock import VirtualClock
 from tests.fakes.outbox import notification, outcome
 from verlwatch.fields import ReceiverConfig
 from verlwatch.shell.deliver import DEFECTS, SEND_LIMIT_S, STUCK_S, Deliver
-from verlwatch.shell.notifiers import PermanentError, TransientError
+from verlwatch.shell.notifiers import Notifier, PermanentError, TransientError
 from verlwatch.shell.store import Store, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -25,11 +25,10 @@ START = 1_000_000.0
 HOUR = 3600.0
 
 
-class Recorder:
+class Recorder(Notifier):
     """A receiver in memory: ``answers(now, key)`` returns for yes and raises for no."""
 
     TYPE: ClassVar[str] = "recorder"
-    MIN_INTERVAL_S: ClassVar[float] = 0.0
     Config: ClassVar[type[ReceiverConfig]] = ReceiverConfig
 
     def __init__(self, clock: VirtualClock, answers: Callable[[float, str], None] | None = None) -> None:

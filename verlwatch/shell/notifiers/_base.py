@@ -28,7 +28,7 @@ class PermanentError(DeliveryError):
 
 
 class Notifier(Protocol):
-    """A way to tell people.
+    """A way to tell people; each derives from it, and says of its channel what differs from what stands here.
 
     ``render`` is pure: what a message looks like for this channel, escaped and within its limits.  ``send`` returns
     once the receiver has said yes and raises TransientError or PermanentError otherwise; it never retries by itself.
@@ -37,8 +37,12 @@ class Notifier(Protocol):
 
     TYPE: ClassVar[str]
     """The word after ``type:`` in the configuration."""
-    MIN_INTERVAL_S: ClassVar[float]
+    MIN_INTERVAL_S: ClassVar[float] = 0.0
     """Least seconds between two messages that the channel allows."""
+    RATE: ClassVar[tuple[int, float] | None] = None
+    """(n, seconds): the channel takes n messages in any so many seconds.  Where more wait, they come as one digest."""
+    DIGEST: ClassVar[bool] = True
+    """False where each incident is an alert of its own in the channel: what is over RATE waits instead."""
     Config: ClassVar[type[ReceiverConfig]]
 
     def __init__(self, config: Any, session: aiohttp.ClientSession) -> None:
@@ -52,3 +56,7 @@ class Notifier(Protocol):
     async def send(self, payload: dict[str, Any], dedup_key: str) -> None:
         """Delivers what `render` gave."""
         ...
+
+    def not_before(self, now: float) -> float:
+        """When, from ``now`` on (epoch seconds), the channel likes to be sent something."""
+        return now

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from verlwatch.fields import ReceiverConfig, SecretPath, Url
 from verlwatch.shell.notifiers import _http
-from verlwatch.shell.notifiers._base import PermanentError, TransientError
+from verlwatch.shell.notifiers._base import Notifier, PermanentError, TransientError
 from verlwatch.shell.notifiers._text import clean, emoji
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class SlackConfig(ReceiverConfig):
     proxy: Url | None = Field(default=None, description="HTTP proxy; default: what the environment says.")
 
 
-class SlackNotifier:
+class SlackNotifier(Notifier):
     """One incoming webhook, that is one channel."""
 
     TYPE: ClassVar[str] = "slack"

@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from verlwatch import __version__
 from verlwatch.fields import ReceiverConfig, Secret, SecretPath, Url, read_secret
 from verlwatch.shell.notifiers import _http
-from verlwatch.shell.notifiers._base import PermanentError, TransientError
+from verlwatch.shell.notifiers._base import Notifier, PermanentError, TransientError
 from verlwatch.shell.notifiers._text import clean
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class WebhookConfig(ReceiverConfig):
         return self
 
 
-class WebhookNotifier:
+class WebhookNotifier(Notifier):
     """One endpoint."""
 
     TYPE: ClassVar[str] = "webhook"
