@@ -245,7 +245,7 @@ class Message:
     """What a notification says, before any channel shapes it.  Plain text: every notifier escapes for its own channel.
 
     ``title`` must make sense alone on a locked phone.  ``facts`` are (label, value) pairs in reading order.  ``at``
-    is when it was decided, not when it is sent.
+    is when it was decided, not when it is sent.  ``recent`` are the last values of the leading metric, in its unit.
     """
 
     incident: str
@@ -269,6 +269,7 @@ class Message:
     opened_at: float = 0.0
     at: float = 0.0
     link: str = ""
+    recent: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,7 @@ def message(blob: bytes) -> Message:
     data["facts"] = tuple((label, value) for label, value in data["facts"])
     data["evidence"] = tuple(data["evidence"])
     data["advice"] = tuple(data["advice"])
+    data["recent"] = tuple(data.get("recent", ()))
     return Message(**data)
 
 

@@ -40,6 +40,7 @@ def compose(
         opened_at=incident.opened_at,
         at=now,
         link=link,
+        recent=tuple(recent[-SPARKLINE_STEPS:]),
     )
 
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from verlwatch.core.types import Message
 
 SAMPLE_AT = 1_767_225_600.0
+_RECENT = (
+    99.0, 97.4, 141.5, 101.0, 98.2, 96.9, 136.8, 97.7, 102.3, 99.6, 100.4, 96.1,
+    98.8, 139.0, 99.1, 97.3, 103.0, 98.5, 96.6, 100.9, 97.8, 142.2, 99.9, 394.0,
+)  # fmt: skip
+"""As the sparkline shows them."""
 
 
 def sample_message(at: float = SAMPLE_AT) -> Message:
@@ -39,4 +44,5 @@ def sample_message(at: float = SAMPLE_AT) -> Message:
         sparkline="▁▁▂▁▁▁▂▁▁▁▁▁▁▂▁▁▁▁▁▁▁▂▁█",
         opened_at=at,
         at=at,
+        recent=_RECENT,
     )
