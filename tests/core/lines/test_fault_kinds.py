@@ -101,6 +101,14 @@ def test_the_rank_within_an_engine_is_none_of_the_run() -> None:
         (["EngineCore encountered a fatal error."], "critical"),
         (["Fatal Python error: Aborted"], "critical"),
         (["libgomp: Thread creation failed: Resource temporarily unavailable"], "warning"),
+        (["x.sh: line 3: 71 Killed                  python3 -m verl.trainer.main_ppo"], "critical"),
+        (["x.sh: line 3: 71 Terminated              python3 -m verl.trainer.main_ppo"], "warning"),
+        (["Segmentation fault (core dumped)"], "warning"),
+        (["failed (exitcode: -9) local_rank: 3 (pid: 71) of binary: python"], "critical"),
+        (["slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-04-13T11:02:18 DUE TO TIME LIMIT ***"], "critical"),
+        (["srun: error: n1: task 0: Killed"], "critical"),
+        (["srun: error: n1: task 0: Terminated"], "warning"),
+        (["The node with node id: 0a1b2c3d4e5f60718293 has been marked dead because of heartbeats"], "critical"),
         (["Error executing job with overrides: []"], "critical"),
         (["Traceback (most recent call last):", "ValueError: no"], "warning"),
         (["[rank1]: Traceback (most recent call last):", "[rank1]: ValueError: no"], "critical"),
@@ -110,6 +118,12 @@ def test_the_rank_within_an_engine_is_none_of_the_run() -> None:
 def test_a_fault_says_how_bad_it_is(told: Faults, lines: list[str], severity: str) -> None:
     event = one(told(*lines))
     assert (event.name, event.severity) == ("fault", severity)
+
+
+def test_a_command_that_was_killed_is_told_without_its_arguments(told: Faults) -> None:
+    event = one(told("x.sh: line 3: 71 Killed                  API_KEY=canary python3 -m verl --key canary"))
+    assert "canary" not in repr(event)
+    assert event.attributes["program"] == "python3"
 
 
 @pytest.mark.parametrize(("exit_type", "severity"), [("SYSTEM_ERROR", "critical"), ("INTENDED_USER_EXIT", "warning")])

@@ -7,22 +7,10 @@ from __future__ import annotations
 
 import re
 
+from verlwatch.core.lines._names import phase_of
+
 _RANK = re.compile(r"rank ([0-9]{1,6}): ")
 _ROLE = re.compile(r"([\w ]{1,80}) (Before|After) ([A-Za-z_]\w{0,80})$")
-_PHASES = (
-    ("compute_ref_log_prob", "ref"),
-    ("compute_log_prob", "old_log_prob"),
-    ("recompute log prob", "old_log_prob"),
-    ("compute_values", "values"),
-    ("generate_sequences", "gen"),
-    ("rollout generation", "gen"),
-    ("update_critic", "update_critic"),
-    ("update_actor", "update_actor"),
-    ("update_policy", "update_actor"),
-    ("update policy", "update_actor"),
-    ("update_weights", "update_weights"),
-    ("sync model weights", "update_weights"),
-)
 _SHARED = frozenset({"dp actor compute_log_prob", "megatron actor compute_log_prob"})  # the reference policy's too
 
 
@@ -38,5 +26,5 @@ def moment(head: str) -> dict[str, str | int | float]:
     elif role := _ROLE.match(head):
         said |= {"role": role[1], "when": role[2].lower()}
         head = f"{role[1]} {role[3]}"
-    phase = next((phase for words, phase in _PHASES if words in head), None) if head not in _SHARED else None
+    phase = phase_of(head) if head not in _SHARED else None
     return {**said, "phase": phase} if phase else said

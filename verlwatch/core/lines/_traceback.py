@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 
 from verlwatch.core.lines._line import Take
+from verlwatch.core.lines._names import phase_of
 
 HEADER = "traceback (most recent call last):"
 """How a traceback begins, in lower case: Ascend writes ``TraceBack``."""
@@ -29,20 +30,6 @@ _CHAINS = (
     "The above exception was the direct cause of the following exception:",
 )
 _HYDRA = "Set the environment variable HYDRA_FULL_ERROR=1"
-_PHASES = (
-    ("generate_sequences", "gen"),
-    ("ref_compute_log_prob", "ref"),
-    ("compute_ref_log_prob", "ref"),
-    ("compute_log_prob", "old_log_prob"),
-    ("compute_values", "values"),
-    ("update_critic", "update_critic"),
-    ("update_actor", "update_actor"),
-    ("update_weights", "update_weights"),
-    ("sync_rollout_weights", "update_weights"),
-    ("compute_rm_score", "reward"),
-    ("compute_reward", "reward"),
-    ("save_checkpoint", "save_checkpoint"),
-)
 
 
 class Trace:
@@ -104,6 +91,4 @@ def find_task(text: str) -> re.Match[str] | None:
 def called(task: re.Match[str]) -> dict[str, str | float | None]:
     """The task, where it ran, and the phase that its method is part of."""
     name, pid, ip = task.groups()
-    method = name.rpartition(".")[2]
-    phase = next((phase for ending, phase in _PHASES if method.endswith(ending)), None)
-    return {"task": name, "pid": int(pid), "ip": ip, "phase": phase}
+    return {"task": name, "pid": int(pid), "ip": ip, "phase": phase_of(name.rpartition(".")[2])}

@@ -9,9 +9,8 @@ r"""An actor is dead or cannot be reached: ``ActorDiedError: The actor died unex
     \tip: 10.0.0.1
     The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: ...
 
-Source: Ray ``python/ray/exceptions.py`` (RayActorError before 2.9).  verl names its workers
-``{group}{class}_{node}:{local rank}`` (``single_controller/ray/base.py``).  The causes that Ray lists are guesses.  An
-actor that died in its constructor is an `exception`.
+Source: Ray ``python/ray/exceptions.py`` (RayActorError before 2.9).  The causes that Ray lists are guesses.  An actor
+that died in its constructor is an `exception`.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from typing import Final
 
 from verlwatch.core.lines._heads import bare
 from verlwatch.core.lines._line import Fact, Line, Said, Take, fault
+from verlwatch.core.lines._names import place_of
 
 NAME: Final = "actor_died"
 NEEDLES: Final = (b" died unexpectedly", b"ActorUnavailableError")
@@ -33,7 +33,6 @@ _UNAVAILABLE = re.compile(
 )
 _ROW = re.compile(r"\s{1,8}(class_name|actor_id|pid|name|namespace|ip): (\S{1,300})$")
 _EXIT = re.compile(r"Worker exit type: (\w{1,60}) Worker exit detail: (.*)")
-_RANK = re.compile(r"_([0-9]{1,6}):([0-9]{1,6})$")
 _INTENDED = "INTENDED"
 
 
@@ -62,7 +61,7 @@ class Death:
     def close(self) -> Fact | None:
         """What the rows and the reason tell; ``node`` and ``local_rank`` are in the name, ``actor_class`` is bare."""
         rows = self._rows
-        rank = _RANK.search(rows.get("name", ""))
+        node, local_rank = place_of(rows.get("name", ""))
         exited = _EXIT.search(self._reason)
         exit_type = exited[1] if exited else ""
         return fault(
@@ -71,8 +70,8 @@ class Death:
                 "actor_class": rows.get("class_name", "").rpartition(".")[2],
                 "actor_id": rows.get("actor_id"),
                 "name": rows.get("name"),
-                "node": int(rank[1]) if rank else None,
-                "local_rank": int(rank[2]) if rank else None,
+                "node": node,
+                "local_rank": local_rank,
                 "pid": int(rows["pid"]) if rows.get("pid", "").isdecimal() else None,
                 "ip": rows.get("ip"),
                 "exit_type": exit_type,

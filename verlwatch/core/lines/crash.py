@@ -25,7 +25,7 @@ NAME: Final = "crash"
 NEEDLES: Final = (
     b": Unhandled exception: ",
     b"terminate called ",
-    b"Fatal Python error: ",
+    b"on error: ",
     b" received at time=",
     b"Resource temporarily unavailable",
 )

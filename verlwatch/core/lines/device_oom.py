@@ -3,8 +3,9 @@
 Source: torch ``c10/cuda/CUDACachingAllocator.cpp``: up to 2.0 ``(GPU 0; 79.15 GiB total capacity; 1.00 GiB already
 allocated; 5.94 MiB free; 2.00 GiB reserved in total by PyTorch)``, which torch_npu still writes with ``NPU``; since 2.1
 ``GPU 0 has a total capacity of 79.25 GiB of which 6.88 MiB is free.`` with the processes that hold it, as the driver
-counts them.  Also the driver's own ``CUDA error: out of memory`` (vLLM's sleep mode: ``CUDA Error: out of memory at``).
-``gpu`` is the visible index: a Ray worker that sees one GPU calls it 0.  Sizes are GiB, converted by powers of two.
+counts them.  Also the driver's own ``CUDA error: out of memory`` (vLLM's sleep mode: ``CUDA Error: out of memory at``),
+and vLLM's ``CUDA out of memory occurred when warming up sampler with 256 dummy requests``.  ``gpu`` is the visible
+index: a Ray worker that sees one GPU calls it 0.  Sizes are GiB, converted by powers of two.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ NEEDLES: Final = (b"out of memory",)
 
 _HEAD = re.compile(
     r"(?:[\w.]{0,80}(?:Error|Exception): (?:[\w ]{1,60}: )?)?"
-    r"(?:(CUDA|NPU|HIP|XPU) out of memory\. |(CUDA|NPU) [Ee]rror: out of memory)"
+    r"(?:(CUDA|NPU|HIP|XPU) out of memory(?:\. | occurred when warming up )|(CUDA|NPU) [Ee]rror: out of memory)"
 )
 _SIZES = {
     "tried_gb": re.compile(rf"Tried to allocate {SIZE}"),

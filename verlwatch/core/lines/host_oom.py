@@ -26,6 +26,7 @@ from typing import Final
 
 from verlwatch.core.lines._heads import bare
 from verlwatch.core.lines._line import Fact, Line, Numbers, Said, Take, fault
+from verlwatch.core.lines._names import place_of
 
 NAME: Final = "host_oom"
 NEEDLES: Final = (b" killed ", b"Memory on the node (")
@@ -53,7 +54,6 @@ _VICTIM = re.compile(
 _TABLE = re.compile(r"PID\s{1,12}MEM\(GB\)\s{1,8}COMMAND")
 _ROW = re.compile(r"\s{0,8}([0-9]{1,10})\s{1,12}([0-9]{1,9}\.[0-9]{1,4})(?:\s{1,8}([^,\t].*)?)?$")
 _CELL = re.compile(r", ([0-9]{1,10})\s{1,12}([0-9]{1,9}\.[0-9]{1,4})\s{1,8}([^,\s][^,]{0,300})?(?=,)")
-_RANK = re.compile(r"_([0-9]{1,6}):([0-9]{1,6})$")
 
 
 class Report:
@@ -127,12 +127,12 @@ def parse(line: Line) -> Fact | Report | None:
 def _victim(name: str, pid: str, memory: str) -> dict[str, str | float | None]:
     """``actor_name:Class.method`` or a plain task; the class is what people look for."""
     actor, _, task = name.rpartition(":")
-    rank = _RANK.search(actor)
+    node, local_rank = place_of(actor)
     return {
         "victim": task.partition(".")[0] if actor else name,
         "victim_name": name,
         "victim_pid": int(pid),
         "victim_gb": float(memory),
-        "victim_node": int(rank[1]) if rank else None,
-        "victim_local_rank": int(rank[2]) if rank else None,
+        "victim_node": node,
+        "victim_local_rank": local_rank,
     }

@@ -21,7 +21,7 @@ from verlwatch.core.lines._heads import bare
 from verlwatch.core.lines._line import Fact, Line, Numbers, Said, Take, fault
 
 NAME: Final = "npu_error"
-NEEDLES: Final = (b"NPU function error: ", b", RankID:", b"[PID: ")
+NEEDLES: Final = (b"on error: ", b", RankID:", b"[PID: ")
 
 _CALL = re.compile(
     r"(?:[\w.]{1,80}Error: )?[\w()]{1,80}:[\w./-]{1,200}:[0-9]{1,6} NPU function error: "

@@ -13,7 +13,7 @@ from verlwatch.core.lines._bar import bar
 from verlwatch.core.lines._line import Fact, Line
 
 NAME: Final = "progress"
-NEEDLES: Final = (b"Training Progress", b"Running step: ")
+NEEDLES: Final = (b"Training Progress", b"s/it]", b"it/s]")
 
 _TITLES = ("Training Progress", "Running step")
 
