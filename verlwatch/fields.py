@@ -342,3 +342,4 @@ class ReceiverConfig(Model):
 
     name: Name = Field(description="Unique name: a-z, 0-9, _ and -.")
     type: str
+    language: Literal["en", "zh"] = Field(default="en", description="Language of its messages: `en`, or `zh` for Chinese.")

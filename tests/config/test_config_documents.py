@@ -12,7 +12,7 @@ import pytest
 
 from verlwatch.config import Config, OwnLine, Run, load
 from verlwatch.config._yaml import read
-from verlwatch.fields import Model
+from verlwatch.fields import Model, ReceiverConfig
 from verlwatch.shell.notifiers import NOTIFIERS
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def receiver_rows() -> Iterator[str]:
     """The rows of the reference for what each kind of receiver has of its own."""
     for notifier in NOTIFIERS:
         for key, field in notifier.Config.by_key().items():
-            if key not in {"name", "type"}:
+            if key not in ReceiverConfig.by_key():
                 kind = f"`receivers[].{key}` ({notifier.TYPE})"
                 yield f"| {kind} | {written_default(field)} | {field.description} |"
 
@@ -70,6 +70,14 @@ def test_the_reference_holds_exactly_the_settings_there_are_with_their_defaults(
 def test_the_reference_holds_exactly_the_settings_of_each_kind_of_receiver() -> None:
     table = re.findall(r"^\| `receivers\[\]\.[a-z_]+` \(.*$", REFERENCE.read_text(), re.MULTILINE)
     assert sorted(table) == sorted(receiver_rows())
+
+
+def test_the_reference_holds_what_every_receiver_has() -> None:
+    table = re.findall(r"^\| `receivers\[\]\.([a-z_]+)` \|(.*)$", REFERENCE.read_text(), re.MULTILINE)
+    fields = {key: field for key, field in ReceiverConfig.by_key().items() if key not in {"name", "type"}}
+    assert [row for row in table if row[0] in fields] == [
+        (key, f" {written_default(field)} | {field.description} |") for key, field in fields.items()
+    ]
 
 
 def test_every_kind_of_receiver_is_named_in_the_reference() -> None:
@@ -97,7 +105,9 @@ def test_the_example_holds_every_setting_and_writes_each_default_as_it_is() -> N
     assert set(written["runs"][0]) == set(Run.by_key())
     for notifier in NOTIFIERS:
         entries = [entry for entry in written["receivers"] if entry["type"] == notifier.TYPE]
-        assert {key for entry in entries for key in entry} == set(notifier.Config.by_key())
+        own = notifier.Config.by_key().keys() - ReceiverConfig.by_key()
+        assert own <= {key for entry in entries for key in entry} <= set(notifier.Config.by_key())
+    assert {key for entry in written["receivers"] for key in entry} >= set(ReceiverConfig.by_key())
 
 
 def as_text(field: FieldInfo) -> Any:

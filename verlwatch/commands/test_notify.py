@@ -60,12 +60,13 @@ async def _tell(receiver: ReceiverConfig, *, dry_run: bool) -> int:
     from verlwatch.shell.notifiers import (  # noqa: PLC0415 - other commands need no HTTP client
         DeliveryError,
         build,
+        in_language,
         notifier_type,
         open_session,
         sample_message,
     )
 
-    message, key = sample_message(), "sample-1"
+    message, key = in_language(sample_message(), receiver.language), "sample-1"
     if dry_run:
         payload = notifier_type(receiver).render(message, key)
         say_json(payload, orjson.OPT_INDENT_2)

@@ -18,6 +18,7 @@ Action = Literal["opened", "changed", "returned", "settled"]
 EventName = Literal["opened", "updated", "closed"]
 ClosedAs = Literal["resolved", "accepted", "run ended", "expired"]
 Reason = Literal["opened", "updated", "escalated", "resolved", "accepted", "run ended", "expired"]
+Language = Literal["en", "zh"]
 Scope = tuple[tuple[str, str], ...]
 Json = Mapping[str, Any]
 
@@ -246,6 +247,7 @@ class Message:
 
     ``title`` must make sense alone on a locked phone.  ``facts`` are (label, value) pairs in reading order.  ``at``
     is when it was decided, not when it is sent.  ``recent`` are the last values of the leading metric, in its unit.
+    ``language`` is that of its texts.
     """
 
     incident: str
@@ -270,6 +272,7 @@ class Message:
     at: float = 0.0
     link: str = ""
     recent: tuple[float, ...] = ()
+    language: Language = "en"
 
 
 @dataclass(frozen=True, slots=True)

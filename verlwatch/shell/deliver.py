@@ -28,7 +28,7 @@ from typing import ParamSpec, TypeVar
 import structlog
 
 from verlwatch.shell.clock import Clock
-from verlwatch.shell.notifiers import Notifier, PermanentError, TransientError
+from verlwatch.shell.notifiers import Notifier, PermanentError, TransientError, in_language
 from verlwatch.shell.store import LONGEST_DELAY_S, OutboxRow, OutboxStats, Store, StoreUnavailable
 from verlwatch.status import ReceiverStatus
 
@@ -214,7 +214,8 @@ class _Line:
 
     async def _send(self, row: OutboxRow) -> None:
         try:
-            payload = self._notifier.render(row.message, row.dedup_key)
+            message = in_language(row.message, self._notifier.language)
+            payload = self._notifier.render(message, row.dedup_key)
             async with asyncio.timeout(SEND_LIMIT_S):
                 await self._notifier.send(payload, row.dedup_key)
         except PermanentError as error:

@@ -13,6 +13,7 @@ from verlwatch.shell.notifiers._base import DeliveryError, Notifier, PermanentEr
 from verlwatch.shell.notifiers._http import fetch, open_session
 from verlwatch.shell.notifiers._sample import sample_message
 from verlwatch.shell.notifiers._text import message_text
+from verlwatch.shell.notifiers._words import in_language
 from verlwatch.shell.notifiers.slack import SlackNotifier
 from verlwatch.shell.notifiers.webhook import WebhookNotifier
 
@@ -29,6 +30,7 @@ __all__ = [
     "TransientError",
     "build",
     "fetch",
+    "in_language",
     "message_text",
     "notifier_type",
     "open_session",
@@ -45,4 +47,6 @@ def notifier_type(config: ReceiverConfig) -> type[Notifier]:
 
 def build(config: ReceiverConfig, session: aiohttp.ClientSession) -> Notifier:
     """The notifier of a configured receiver, its secrets read.  Raises SecretError."""
-    return notifier_type(config)(config, session)
+    notifier = notifier_type(config)(config, session)
+    notifier.language = config.language
+    return notifier

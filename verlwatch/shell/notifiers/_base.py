@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 if TYPE_CHECKING:
     import aiohttp
 
-    from verlwatch.core.types import Message
+    from verlwatch.core.types import Language, Message
     from verlwatch.fields import ReceiverConfig
 
 
@@ -44,6 +44,8 @@ class Notifier(Protocol):
     DIGEST: ClassVar[bool] = True
     """False where each incident is an alert of its own in the channel: what is over RATE waits instead."""
     Config: ClassVar[type[ReceiverConfig]]
+    language: Language = "en"
+    """Of the messages that `render` is given."""
 
     def __init__(self, config: Any, session: aiohttp.ClientSession) -> None:
         """Reads the secrets.  Raises SecretError."""

@@ -1,0 +1,64 @@
+"""The words that channels put around a message, and the message itself, in the language of its receiver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from verlwatch.core.types import Language, Message
+from verlwatch.shell.notifiers._zh import REASONS, chinese
+
+
+class Words(NamedTuple):
+    """What channels say besides what a message says."""
+
+    advice: str
+    evidence: str
+    recent: str
+    """Behind the name of the metric."""
+    incident: str
+    message: str
+    page: str
+    more: str
+    """``{}`` stands for how many lines were left out."""
+    colon: str
+    reasons: Mapping[str, str]
+
+
+_EN = Words(
+    advice="What to try",
+    evidence="Evidence",
+    recent="the last steps",
+    incident="incident",
+    message="message",
+    page="status page",
+    more="… and {} more",
+    colon=": ",
+    reasons={},
+)
+_ZH = Words(
+    advice="建议",
+    evidence="依据",
+    recent="最近各步",
+    incident="事件",
+    message="消息",
+    page="状态页",
+    more="……另有 {} 行",
+    colon="：",  # noqa: RUF001 - as Chinese writes it
+    reasons=REASONS,
+)
+
+
+def words(message: Message) -> Words:
+    """In the language of the message."""
+    return _ZH if message.language == "zh" else _EN
+
+
+def reason_word(message: Message) -> str:
+    """Why the message was sent."""
+    return words(message).reasons.get(message.reason, message.reason)
+
+
+def in_language(message: Message, language: Language) -> Message:
+    """The message, as composed in English, in ``language``."""
+    return chinese(message) if language == "zh" else message

@@ -1,0 +1,216 @@
+"""A message in Chinese, put together anew from its fields: sentences are not translated.
+
+Evidence quotes what was seen and stays as it is.  What has no words here, a rule or a label that is new, stays
+English.  Names of phases are verl's own, which is what people search their logs for, with the Chinese beside them.
+"""
+# ruff: noqa: RUF001, RUF002 - full-width punctuation is how Chinese is written
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from math import isfinite
+from typing import NamedTuple
+
+from verlwatch.core.incidents import quantity
+from verlwatch.core.phases import STEP, THROUGHPUT
+from verlwatch.core.types import Message
+
+PHASES: Mapping[str, str] = {
+    "gen": "生成",
+    "gen_max": "最慢的生成",
+    "reward": "奖励计算",
+    "old_log_prob": "旧策略概率",
+    "ref": "参考模型",
+    "values": "价值估计",
+    "adv": "优势计算",
+    "update_critic": "critic 更新",
+    "update_actor": "actor 更新",
+    "update_weights": "权重同步",
+    "testing": "验证",
+    "save_checkpoint": "保存检查点",
+    STEP: "整步",
+    THROUGHPUT: "吞吐",
+}
+REASONS: Mapping[str, str] = {
+    "opened": "新事件",
+    "updated": "有变化",
+    "escalated": "升级",
+    "repeated": "仍在持续",
+    "reopened": "再次出现",
+    "flapping": "反复波动",
+    "resolved": "已恢复",
+    "accepted": "已接受为新基线",
+    "run ended": "训练已结束",
+    "expired": "已过期",
+}
+LABELS: Mapping[str, str] = {
+    "Since step": "起始步",
+    "At step": "当前步",
+    "Ratio at equal work": "同等工作量下的倍数",
+    "Baseline": "基线",
+    "Took": "耗时",
+    "New level": "当前水平",
+    "Lost so far": "已损失",
+    "Steps": "步数范围",
+    "Told at step": "告知于",
+    "Worst ratio": "最高倍数",
+    "Slow": "变慢时",
+    "Cost": "共损失",
+}
+_UNITS = {"s": "秒", "min": "分钟", "h": "小时", "steps": "步", "step": "步", "to": "至"}
+_UNIT = re.compile(r"(?<=[0-9] )(?:steps?|min|to|s|h)(?= [0-9]|$|(?=[,;]))")
+_SINCE = "{phase}自第 {onset} 步起为 {after}，此前为 {before}（×{ratio:.2f}）"
+_AT = "{phase}在第 {step} 步耗时 {after}，应为 {before}（×{ratio:.2f}）"
+
+
+class Rule(NamedTuple):
+    """What a rule says: patterns of a title while it holds and of a summary, and advice by phase ("": any other)."""
+
+    title: str
+    summary: str
+    advice: Mapping[str, tuple[str, ...]]
+
+
+RULES: Mapping[str, Rule] = {
+    "limit": Rule(
+        "{phase}在第 {step} 步耗时 {after}，超过上限 {before}",
+        "{phase}耗时 {after}，超过配置（detection.limits）的上限 {before}",
+        {},
+    ),
+    "early_slow": Rule(
+        _AT,
+        "{phase}耗时是此前几步中位数的 {ratio:.1f} 倍（尚无基线）",
+        {"": ("依据的步数还少：除非一直这么慢，先多看几步再处理。",)},
+    ),
+    "phase_spike": Rule(
+        _AT,
+        "{phase}耗时是其工作量应需时间的 {ratio:.1f} 倍",
+        {
+            "gen": (
+                "单独一步变慢多半是拖尾：看该步的最长回答和抢占（preemption）。",
+                "若反复出现，检查主机：同节点的其他任务、存储、网络。",
+            ),
+            "reward": (
+                "检查奖励服务或沙箱：超时、重试、排队。",
+                "若反复出现，检查主机：同节点的其他任务、存储、网络。",
+            ),
+            "": ("若反复出现，检查主机：同节点的其他任务、存储、网络。",),
+        },
+    ),
+    "phase_shift": Rule(
+        _SINCE,
+        "自第 {onset} 步起，同等工作量下{phase}的耗时是之前的 {ratio:.2f} 倍",
+        {
+            "gen": (
+                "与上一次正常的训练比较 rollout.tensor_model_parallel_size、rollout.gpu_memory_utilization、"
+                "rollout.max_num_seqs。",
+                "看 KV cache 是否已满（抢占），是否有一张 GPU 的显存占用高于其他。",
+            ),
+            "old_log_prob": (
+                "检查通信与显存带宽：参数 offload 与序列并行同时开启、log_prob_micro_batch_size_per_gpu。",
+            ),
+            "update_actor": ("检查网络（NCCL 网卡、InfiniBand）、offload 和 ppo_micro_batch_size_per_gpu。",),
+            "": ("看那一步主机上变了什么：其他任务、频率、存储、网络。",),
+        },
+    ),
+    "step_slow": Rule(
+        _SINCE,
+        "自第 {onset} 步起，同等工作量下{phase}是之前的 {ratio:.2f} 倍，没有任何阶段能解释",
+        {"": ("时间花在计时阶段之外：数据加载、日志、指标，或训练主进程所在主机的停顿。",)},
+    ),
+}
+"""By the name of the rule."""
+
+_AGENTS: Mapping[str, tuple[str, str]] = {
+    "agent_lost": ("采集端 {name} 已失联", "采集端 {name} 恢复联系"),
+    "blind": ("采集端 {name} 有日志文件无法读取", "采集端 {name} 又能读取全部文件"),
+}
+"""What a hub says of an agent: while it holds, and once it is over."""
+
+
+def chinese(message: Message) -> Message:
+    """The same message in Chinese."""
+    test = "【测试】" if message.title.startswith("TEST ") else ""
+    return replace(
+        message,
+        title=test + (_title(message) or message.title),
+        summary=("这是对接收端的测试，并无异常。" if test else "") + (_summary(message) or message.summary),
+        facts=tuple((LABELS.get(label, label), with_units(value)) for label, value in message.facts),
+        advice=_advice(message),
+        language="zh",
+    )
+
+
+def with_units(text: str) -> str:
+    """``394 s`` as ``394 秒``; what is no number with a unit stays."""
+    return _UNIT.sub(lambda found: _UNITS[found[0]], text)
+
+
+def phase_name(phase: str) -> str:
+    """``gen（生成）``; with a blank before what follows where there is no Chinese for it."""
+    return f" {phase}（{PHASES[phase]}）" if phase in PHASES else f" {phase} "
+
+
+def _title(message: Message) -> str | None:
+    if message.rule in _AGENTS:
+        return _AGENTS[message.rule][message.closed_as is not None].format(name=message.phase)
+    rule, fields = RULES.get(message.rule), _fields(message)
+    if rule is None or fields is None:
+        return None
+    facts = dict(message.facts)
+    match message.reason:
+        case "resolved":
+            steps, worst = facts.get("Steps", "").split(" to "), facts.get("Worst ratio")
+            since = f"自第 {int(steps[-1]) + 1} 步起" if steps[-1].isdigit() else ""
+            was = f"最高 {worst}，" if worst else ""
+            text = f"{{phase}}{since}恢复正常（{was}基线 {{before}}）"
+        case "accepted":
+            text = "{phase}稳定在 {after}，今后以此为基线（原为 {before}）"
+        case "run ended":
+            text = "训练在第 {step} 步结束，{phase}自第 {onset} 步起仍为 ×{ratio:.2f}"
+        case "expired":
+            text = "第 {step} 步之后没有新数据，{phase}的事件已关闭"
+        case _:
+            text = rule.title
+    return f"{message.run}：{_said(text, fields)}"
+
+
+def _summary(message: Message) -> str | None:
+    rule, fields = RULES.get(message.rule), _fields(message)
+    if rule is None or fields is None:
+        return None
+    text = _said(rule.summary, fields)
+    if message.closed_as is not None:
+        facts = dict(message.facts)
+        lasted = f"，第 {with_units(facts['Steps'])} 步" if "Steps" in facts else ""
+        cost = f"，共损失 {with_units(facts['Cost'])}" if "Cost" in facts else ""
+        text += f"。{REASONS[message.closed_as]}{lasted}{cost}"
+    return text + "。"
+
+
+def _said(pattern: str, fields: Mapping[str, str | int | float]) -> str:
+    """The pattern filled in; no blank stands at its ends or behind a mark."""
+    return re.sub(r"(?<=[，。：；]) ", "", pattern.format(**fields)).strip()
+
+
+def _fields(message: Message) -> dict[str, str | int | float] | None:
+    """What the patterns may name; None where a number is none."""
+    if not all(map(isfinite, (message.ratio, message.before, message.after))):
+        return None
+    return {
+        "phase": phase_name(message.phase),
+        "step": message.step,
+        "onset": message.onset_step,
+        "ratio": message.ratio,
+        "before": with_units(quantity(message.phase, message.before)),
+        "after": with_units(quantity(message.phase, message.after)),
+    }
+
+
+def _advice(message: Message) -> tuple[str, ...]:
+    rule = RULES.get(message.rule)
+    if not message.advice or rule is None:
+        return message.advice
+    return rule.advice.get(message.phase) or rule.advice.get("") or message.advice
