@@ -141,7 +141,7 @@ class App:
     def _delivery(
         self, config: Config, session: aiohttp.ClientSession, delivered: Mapping[str, int] | None = None
     ) -> Deliver | Link:
-        return roles.delivery(config, self._store, session, self._clock, self._overview.reports, delivered)
+        return roles.delivery(config, self._store, session, self._clock, self._overview, delivered)
 
     def _set_up_delivery(self, deliver: Deliver | Link) -> None:
         self._deliver = self._overview.deliver = deliver

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import aiohttp
 
@@ -19,9 +19,9 @@ from verlwatch.shell.fleet import hub as fleet_hub
 from verlwatch.shell.fleet import tls
 from verlwatch.shell.fleet.hub import AGENT, Hub
 from verlwatch.shell.fleet.link import Link, Way
-from verlwatch.shell.fleet.wire import SourceReport
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.notifiers import build
+from verlwatch.shell.overview import Overview
 from verlwatch.shell.state_dir import Served
 from verlwatch.shell.store import Store
 from verlwatch.status import Role
@@ -60,7 +60,7 @@ def delivery(
     store: Store,
     session: aiohttp.ClientSession,
     clock: Clock,
-    sources: Callable[[], list[SourceReport]],
+    overview: Overview,
     delivered: Mapping[str, int] | None = None,
 ) -> Deliver | Link:
     """Who sends: to receivers, or to the hub.  Raises SecretError and TlsError."""
@@ -72,9 +72,16 @@ def delivery(
             context = tls.client(agent.ca, agent.certificate, agent.key)
         url = agent.hub.rstrip("/") + fleet_hub.PATH
         way = Way(url, agent.name or socket.gethostname(), agent.token_file, context)
-        return Link(store, session, way, clock, sources)
+        return Link(store, session, way, clock, overview.reports)
     notifiers = {receiver.name: build(receiver, session) for receiver in config.receivers}
-    return Deliver(store, notifiers, clock, max_backoff_s=config.delivery.max_backoff, delivered=delivered)
+    return Deliver(
+        store,
+        notifiers,
+        clock,
+        max_backoff_s=config.delivery.max_backoff,
+        delivered=delivered,
+        open_incidents=lambda: {incident.id for incident in overview.open_incidents()},
+    )
 
 
 def role(config: Config) -> Role:

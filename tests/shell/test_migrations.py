@@ -82,7 +82,7 @@ async def test_a_newer_database_is_refused_and_left_as_it_is(tmp_path: Path) -> 
     with pytest.raises(StateTooNew) as caught:
         await Store.open(tmp_path)
     assert str(caught.value) == (
-        "state.db has schema version 7, this verlwatch knows up to 5; "
+        "state.db has schema version 7, this verlwatch knows up to 6; "
         "install the verlwatch that wrote it or a newer one, or give another --state-dir"
     )
     assert isinstance(caught.value, StateDirError)

@@ -65,6 +65,7 @@ _ILL_FORMED = {
     "step": (_not("run", "text"), _not("attempt", "integer"), _not("step", "integer"), _no_time("at")),
     "transition": (_no_time("at"),),
     "outbox": (_not("dedup_key", "text"), _not("receiver", "text"), _not("incident", "text"), _not("reason", "text")),
+    "place": (_not("receiver", "text"), _not("incident", "text"), _not("text", "text"), _no_time("at")),
 }  # fmt: skip
 
 _ILL_FORMED_MESSAGE = " OR ".join(

@@ -33,6 +33,16 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE shipping (epoch INTEGER NOT NULL);
     """,
     "ALTER TABLE cursor ADD COLUMN context TEXT NOT NULL DEFAULT '';",
+    """
+    CREATE TABLE place (
+        receiver TEXT NOT NULL,
+        incident TEXT NOT NULL,
+        text     TEXT NOT NULL,
+        at       REAL NOT NULL,
+        PRIMARY KEY (receiver, incident)
+    );
+    CREATE INDEX place_by_age ON place (at);
+    """,
 )
 """The n-th (from 1) brings version n to n + 1.  A new one also changes schema.sql; the two must agree."""
 

@@ -13,6 +13,7 @@ _EXPIRED = (
     "DELETE FROM transition WHERE id IN (SELECT id FROM transition WHERE at < ? ORDER BY id LIMIT ?)",
     "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE finished_at < ? ORDER BY finished_at LIMIT ?)",
     "DELETE FROM cursor WHERE rowid IN (SELECT rowid FROM cursor WHERE seen_at < ? LIMIT ?)",
+    "DELETE FROM place WHERE rowid IN (SELECT rowid FROM place WHERE at < ? - 7776000 ORDER BY at LIMIT ?)",  # 90 days
 )
 _OLDEST = f"""
     SELECT rowid, length(data) FROM step AS old

@@ -10,7 +10,8 @@ One turn of a loop:
 4. A receiver that fails rests as a whole, and starts again with the same row: after an hour of silence all comes in
    order.  Only when one row has failed PATIENCE times is the oldest of another incident tried as well: if that one is
    taken, the message was at fault and not the receiver.
-5. Nothing due: wait for a commit (`notify`) or for the next row to fall due.
+5. Nothing due: repeat what is still open to a receiver that else forgets it (`_resend.py`), then wait for a commit
+   (`notify`) or for the next row to fall due.
 6. Where the clock was set back every wait keeps its length.
 
 A row whose sending was interrupted is sent again with the same id: at least once.  Whatever a notifier raises that is
@@ -22,11 +23,13 @@ from __future__ import annotations
 import asyncio
 import math
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from typing import ParamSpec, TypeVar
 
 import structlog
 
+from verlwatch.shell._places import StoredPlace
+from verlwatch.shell._resend import Resend
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.notifiers import Notifier, PermanentError, TransientError, in_language
 from verlwatch.shell.store import LONGEST_DELAY_S, OutboxRow, OutboxStats, Store, StoreUnavailable
@@ -60,11 +63,19 @@ class Deliver:
         *,
         max_backoff_s: float = MAX_BACKOFF_S,
         delivered: Mapping[str, int] | None = None,
+        open_incidents: Callable[[], Collection[str]] = tuple,
     ) -> None:
         """``delivered`` is what the receivers had taken before a reload, by name."""
         self._clock = clock
         self._lines = [
-            _Line(store, name, notifier, clock, max_backoff_s, (delivered or {}).get(name, 0))
+            _Line(
+                store,
+                notifier,
+                clock,
+                Resend(store.places, name, notifier, open_incidents),
+                max_backoff_s,
+                (delivered or {}).get(name, 0),
+            )
             for name, notifier in receivers.items()
         ]
         self._tasks: set[asyncio.Task[None]] = set()
@@ -125,9 +136,9 @@ class _Line:
     """The way to one receiver."""
 
     def __init__(
-        self, store: Store, name: str, notifier: Notifier, clock: Clock, max_backoff_s: float, delivered: int
+        self, store: Store, notifier: Notifier, clock: Clock, resend: Resend, max_backoff_s: float, delivered: int
     ) -> None:
-        self.name = name
+        self.name = resend.name
         self.delivered = delivered
         self.wake = asyncio.Event()
         self.uncounted = 0
@@ -136,6 +147,7 @@ class _Line:
         self._store = store
         self._notifier = notifier
         self._clock = clock
+        self._resend = resend
         self._max_backoff_s = max_backoff_s
         self._rests_until = 0.0
         self._seen_at = clock.now()
@@ -154,7 +166,7 @@ class _Line:
             dead=self._stats.dead,
             delivered=self.delivered,
             oldest_pending_at=self._stats.oldest_pending_at,
-            last_error=self._last_error or self._stats.last_error,
+            last_error=self._last_error or self._resend.error or self._stats.last_error,
         )
 
     def stuck(self, now: float) -> str | None:
@@ -209,7 +221,9 @@ class _Line:
                 return now
             rows = await self._store.due(self.name, now, 1)
             if not rows:
-                return await self._store.next_due(self.name)
+                times = [await self._store.next_due(self.name)]
+                times += [] if self.stop_at is not None else [await self._resend.turn(now)]
+                return min((time for time in times if time is not None), default=None)
             await self._send(rows[0])
 
     async def _send(self, row: OutboxRow) -> None:
@@ -217,7 +231,8 @@ class _Line:
             message = in_language(row.message, self._notifier.language)
             payload = self._notifier.render(message, row.dedup_key)
             async with asyncio.timeout(SEND_LIMIT_S):
-                await self._notifier.send(payload, row.dedup_key)
+                place = StoredPlace(self._store.places, self.name, row.incident, self._clock, self._stored)
+                await self._notifier.send_at(payload, row.dedup_key, place)
         except PermanentError as error:
             await self._refused(row, str(error))
         except TransientError as error:

@@ -67,10 +67,9 @@ class Overview:
         self._store = store
         self._now = now
         self._opened: Counter[tuple[str, str]] = Counter()
-        self._opened_by: dict[str, tuple[str, float]] = {
-            incident.id: (incident.diagnoses[0].rule, incident.opened_at) for incident in self._open_incidents()
+        self._opened_by: dict[str, tuple[str, float]] = {  # incident -> the rule that opened it, and when
+            incident.id: (incident.diagnoses[0].rule, incident.opened_at) for incident in self.open_incidents()
         }
-        """Incident -> the rule that opened it, and when."""
         self._ended: Counter[tuple[str, str, ClosedAs]] = Counter()
         self._closed: deque[tuple[float, Transition]] = deque(maxlen=CLOSED_SHOWN)
         """When each of the last was opened, and how it closed."""
@@ -93,7 +92,7 @@ class Overview:
         for transition in outcome.transitions:
             if transition.event == "opened":
                 self._opened[transition.run, transition.rule] += 1
-                begun = {incident.id: incident.opened_at for incident in self._open_incidents()}
+                begun = {incident.id: incident.opened_at for incident in self.open_incidents()}
                 self._opened_by[transition.incident] = (transition.rule, begun.get(transition.incident, self._now()))
             elif transition.closed_as is not None:
                 # an incident may end under another rule than it began with; it counts where it was opened
@@ -136,7 +135,7 @@ class Overview:
         now = self._now()
         views = list(self._tail.sources())
         not_ready = tuple(self._not_ready(views))
-        incidents = [_open_incident(incident) for incident in self._open_incidents()]
+        incidents = [_open_incident(incident) for incident in self.open_incidents()]
         return Status(
             version=__version__,
             started_at=self.started_at,
@@ -187,7 +186,8 @@ class Overview:
     def _shows(self, run: str) -> bool:
         return self.runs is None or run in self.runs or any(may_be_of(name, run) for name in self.runs)
 
-    def _open_incidents(self) -> Iterator[Incident]:
+    def open_incidents(self) -> Iterator[Incident]:
+        """All that are open, of the runs that are shown."""
         for run in self._runs():
             yield from run.incidents
         if isinstance(self._judge.engine, Engine):

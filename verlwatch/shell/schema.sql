@@ -79,3 +79,13 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_pending ON outbox (receiver, incident, id) WHERE status = 'pending';
 CREATE INDEX outbox_by_status ON outbox (receiver, status, created_at);
 CREATE INDEX outbox_finished ON outbox (finished_at) WHERE finished_at IS NOT NULL;
+
+-- What a receiver has noted of an incident, in its channel's own words: a message to edit, an alert to repeat.
+CREATE TABLE place (
+    receiver TEXT NOT NULL,
+    incident TEXT NOT NULL,
+    text     TEXT NOT NULL,
+    at       REAL NOT NULL,
+    PRIMARY KEY (receiver, incident)
+);
+CREATE INDEX place_by_age ON place (at);

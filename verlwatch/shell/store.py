@@ -22,6 +22,7 @@ from verlwatch.core.types import Outcome, Snapshot, StepRow, Transition
 from verlwatch.shell import _damage, _migrations, state_dir
 from verlwatch.shell._database import LONGEST_DELAY_S, Database
 from verlwatch.shell._migrations import Opened, StateTooNew
+from verlwatch.shell._places import Places
 from verlwatch.shell._rows import OutboxRow, OutboxStats
 from verlwatch.shell._shipments import Shipments
 from verlwatch.shell._worker import Worker
@@ -88,6 +89,7 @@ class Store:
         """Why the state directory, deleted by somebody, could not be put back; None where it is in its place."""
         self._database = Database(opened.connection, path, opened.left_out)
         self.shipments = Shipments(self._within, opened.left_out)
+        self.places = Places(self._within)
         self._durable = durable
         self._thread = thread
         self._lock = lock

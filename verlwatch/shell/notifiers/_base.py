@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import aiohttp
 
     from verlwatch.core.types import Language, Message
@@ -27,6 +29,21 @@ class PermanentError(DeliveryError):
     """This message will never be taken, or not before a person changes something."""
 
 
+class Place(Protocol):
+    """What a channel keeps of one incident: the message that it edits, the alert that it repeats.
+
+    ``note`` returns once the text will survive a restart.
+    """
+
+    async def read(self) -> str:
+        """What was noted last; empty if nothing was."""
+        ...
+
+    async def note(self, text: str) -> None:
+        """Replaces it; an empty text forgets it."""
+        ...
+
+
 class Notifier(Protocol):
     """A way to tell people; each derives from it, and says of its channel what differs from what stands here.
 
@@ -43,6 +60,8 @@ class Notifier(Protocol):
     """(n, seconds): the channel takes n messages in any so many seconds.  Where more wait, they come as one digest."""
     DIGEST: ClassVar[bool] = True
     """False where each incident is an alert of its own in the channel: what is over RATE waits instead."""
+    RESEND_S: ClassVar[float | None] = None
+    """Every so many seconds `resend` repeats what was noted of open incidents, to a channel that else forgets them."""
     Config: ClassVar[type[ReceiverConfig]]
     language: Language = "en"
     """Of the messages that `render` is given."""
@@ -58,6 +77,14 @@ class Notifier(Protocol):
     async def send(self, payload: dict[str, Any], dedup_key: str) -> None:
         """Delivers what `render` gave."""
         ...
+
+    async def send_at(self, payload: dict[str, Any], dedup_key: str, place: Place) -> None:  # noqa: ARG002 - for those that need it
+        """As `send`, for a channel that needs to know what it has of the incident; what `Deliver` calls."""
+        await self.send(payload, dedup_key)
+
+    async def resend(self, places: Sequence[str]) -> None:
+        """Repeats what was noted of open incidents (see `RESEND_S`)."""
+        raise PermanentError(f"{self.TYPE} cannot repeat {len(places)} open incidents")
 
     def not_before(self, now: float) -> float:
         """When, from ``now`` on (epoch seconds), the channel likes to be sent something."""
