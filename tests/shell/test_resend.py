@@ -12,7 +12,7 @@ from tests.fakes.clock import VirtualClock
 from tests.fakes.outbox import notification, outcome
 from verlwatch.fields import ReceiverConfig
 from verlwatch.shell.deliver import Deliver
-from verlwatch.shell.notifiers import Notifier, TransientError
+from verlwatch.shell.notifiers import Repeater, TransientError
 from verlwatch.shell.store import Store
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verlwatch.core.types import Message
-    from verlwatch.shell.notifiers._base import Place
+    from verlwatch.shell.notifiers import Place
 
 
-class Forgetful(Notifier):
+class Forgetful(Repeater):
     """A receiver that notes the last id of each incident; ``repeated`` are the repetitions with their times."""
 
     TYPE: ClassVar[str] = "forgetful"
-    RESEND_S: ClassVar[float | None] = 60.0
+    RESEND_S: ClassVar[float] = 60.0
     Config: ClassVar[type[ReceiverConfig]] = ReceiverConfig
 
     def __init__(self, clock: VirtualClock) -> None:

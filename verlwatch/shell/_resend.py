@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 import structlog
 
 from verlwatch.shell._places import Places
-from verlwatch.shell.notifiers import DeliveryError, Notifier
+from verlwatch.shell.notifiers import DeliveryError, Notifier, Repeater
 
 _log = structlog.get_logger(__name__)
 
@@ -33,21 +33,21 @@ class Resend:
 
     async def turn(self, now: float) -> float | None:
         """Repeats what is due; when to look again, None if never."""
-        every = self._notifier.RESEND_S
-        if every is None:
+        if not isinstance(self._notifier, Repeater):
             return None
+        every = self._notifier.RESEND_S
         if not now < self._due_at <= now + every:  # further away: the clock was set back
             still_open = set(self._open_incidents())
             noted = await self._places.of(self.name)
             self._due_at = now + every
-            await self._send([text for incident, text in noted.items() if incident in still_open])
+            await self._send(self._notifier, [text for incident, text in noted.items() if incident in still_open])
         return self._due_at
 
-    async def _send(self, places: list[str]) -> None:
+    async def _send(self, notifier: Repeater, places: list[str]) -> None:
         before, self.error = self.error, None
         try:
             if places:
-                await self._notifier.resend(places)
+                await notifier.resend(places)
         except DeliveryError as error:
             self.error = str(error)
         except Exception as error:  # noqa: BLE001 - a guarded border: a defect of one notifier stops nobody else

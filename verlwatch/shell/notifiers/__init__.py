@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verlwatch.shell.notifiers._base import DeliveryError, Notifier, PermanentError, TransientError
+from verlwatch.shell.notifiers._base import (
+    DeliveryError,
+    Notifier,
+    PermanentError,
+    Place,
+    Repeater,
+    TransientError,
+)
 from verlwatch.shell.notifiers._http import fetch, open_session
 from verlwatch.shell.notifiers._sample import sample_message
 from verlwatch.shell.notifiers._text import message_text
@@ -27,6 +34,8 @@ __all__ = [
     "DeliveryError",
     "Notifier",
     "PermanentError",
+    "Place",
+    "Repeater",
     "TransientError",
     "build",
     "fetch",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,8 +60,6 @@ class Notifier(Protocol):
     """(n, seconds): the channel takes n messages in any so many seconds.  Where more wait, they come as one digest."""
     DIGEST: ClassVar[bool] = True
     """False where each incident is an alert of its own in the channel: what is over RATE waits instead."""
-    RESEND_S: ClassVar[float | None] = None
-    """Every so many seconds `resend` repeats what was noted of open incidents, to a channel that else forgets them."""
     Config: ClassVar[type[ReceiverConfig]]
     language: Language = "en"
     """Of the messages that `render` is given."""
@@ -82,10 +80,17 @@ class Notifier(Protocol):
         """As `send`, for a channel that needs to know what it has of the incident; what `Deliver` calls."""
         await self.send(payload, dedup_key)
 
-    async def resend(self, places: Sequence[str]) -> None:
-        """Repeats what was noted of open incidents (see `RESEND_S`)."""
-        raise PermanentError(f"{self.TYPE} cannot repeat {len(places)} open incidents")
-
     def not_before(self, now: float) -> float:
         """When, from ``now`` on (epoch seconds), the channel likes to be sent something."""
         return now
+
+
+@runtime_checkable
+class Repeater(Notifier, Protocol):
+    """A way to tell people that forgets: every RESEND_S it is sent again what was noted of open incidents."""
+
+    RESEND_S: ClassVar[float]
+
+    async def resend(self, places: Sequence[str]) -> None:
+        """Sends what was noted; raises as `send` does."""
+        ...
