@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -81,6 +82,47 @@ def test_other_writers_do_not_disturb_a_block(told: Callable[..., Told]) -> None
 
 def test_a_second_beginning_closes_the_first(told: Callable[..., Told]) -> None:
     assert told("(T pid=1) Dear all,", "(T pid=1) ", "(T pid=1) Dear all,") == [("letter", 1), ("letter", 1)]
+
+
+def traceback(rank: int) -> list[str]:
+    """What a rank prints when it fails, rows of different lengths and an error of its own."""
+    rows = [f'  File "/opt/verl/layer_{row}.py", line {row + 1}, in forward' for row in range(10 + rank % 7)]
+    return [
+        "Traceback (most recent call last):",
+        *(line for row in rows for line in (row, "    return self.inner(x)")),
+        f'  File "/opt/verl/rank.py", line {200 + rank}, in update_actor',
+        f"ValueError: rank {rank} has no batch",
+    ]
+
+
+@pytest.mark.parametrize("prefix", ["(WorkerDict pid={pid}) ", "(WorkerDict pid={pid}) [rank{rank}]: "])
+def test_ranks_that_fail_at_once_are_each_told_right(read: Callable[..., list[Record]], prefix: str) -> None:
+    """A hundred, row by row as the machines happen to print; each row says who wrote it."""
+    rnd = random.Random(5)
+    waiting = {rank: traceback(rank) for rank in range(100)}
+    data = []
+    while waiting:
+        rank = rnd.choice(list(waiting))
+        data.append(prefix.format(pid=1000 + rank, rank=rank) + waiting[rank].pop(0))
+        if not waiting[rank]:
+            del waiting[rank]
+    faults = {
+        record.origin.writer.pid - 1000: record.attributes
+        for record in read("\n".join(data).encode() + b"\n")
+        if isinstance(record, Event)
+    }
+    assert sorted(faults) == list(range(100))
+    for rank, said in faults.items():
+        assert (said["text"], said["line"]) == (f"rank {rank} has no batch", 200 + rank)
+
+
+def test_a_row_that_was_cut_is_read_as_far_as_it_is_certain(read: Callable[..., list[Record]]) -> None:
+    """As wandb cuts at 4,096 characters: the end of the text is unknown, and so is the place that the row names."""
+    text = "ValueError: " + "x" * 5000
+    place = '  File "/opt/verl/rank.py", line 17, in ' + "f" * 5000
+    data = f"Traceback (most recent call last):\n{place[:4096]}\n{text[:4096]}\n".encode()
+    (record,) = (record for record in read(data) if isinstance(record, Event))
+    assert record.attributes == {"class": "exception", "exception": "ValueError", "text": "x" * 300}
 
 
 def test_a_block_that_raises_is_counted_and_goes_on() -> None:

@@ -38,6 +38,13 @@ def test_the_head_of_another_file_names_nobody() -> None:
     assert writers(Reader("train.log").feed(b":actor_name:TaskRunner\n" + STEP, 0.0))[-1] == Writer()
 
 
+def test_a_model_cannot_make_its_worker_a_trainer() -> None:
+    reader = Reader(FILE)
+    records = reader.feed(b":actor_name:AgentLoopWorker\n:actor_name:TaskRunner\n" + STEP, 0.0)
+    assert reader.context == "0 0 0 AgentLoopWorker"
+    assert all(isinstance(record, Event) for record in records)
+
+
 def test_what_a_worker_file_is_survives_a_restart() -> None:
     head = b":actor_name:AgentLoopWorker\n"
     first = Reader(FILE)

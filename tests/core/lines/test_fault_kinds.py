@@ -100,6 +100,8 @@ def test_the_rank_within_an_engine_is_none_of_the_run() -> None:
         (["node3:71:72 [2] misc/socket.cc:49 NCCL WARN Connection closed"], "warning"),
         (["EngineCore encountered a fatal error."], "critical"),
         (["Fatal Python error: Aborted"], "critical"),
+        (["*** SIGSEGV received at time=1741087711 on cpu 3 ***"], "critical"),
+        (["*** SIGTERM received at time=1741087711 on cpu 3 ***"], "warning"),
         (["libgomp: Thread creation failed: Resource temporarily unavailable"], "warning"),
         (["x.sh: line 3: 71 Killed                  python3 -m verl.trainer.main_ppo"], "critical"),
         (["x.sh: line 3: 71 Terminated              python3 -m verl.trainer.main_ppo"], "warning"),
@@ -175,7 +177,7 @@ def test_an_error_quoted_in_a_sentence_is_no_fault(kind: Kind, text: str) -> Non
     assert kind.parse(Line(text)) is None
 
 
-@pytest.mark.parametrize("name", ["AgentLoopWorker", "RewardLoopWorker", "RewardManager"])
+@pytest.mark.parametrize("name", ["AgentLoopWorker", "RewardLoopWorker", "RewardManager", "compute_reward_async"])
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
@@ -185,6 +187,8 @@ def test_an_error_quoted_in_a_sentence_is_no_fault(kind: Kind, text: str) -> Non
         (not_finite, "WARN: grad_norm is not finite: nan"),
         (engine_dead, "EngineCore encountered a fatal error."),
         (crash, "Fatal Python error: Aborted"),
+        (collective_timeout, f"[Rank 2] Watchdog caught collective operation timeout: {TIMEOUT}"),
+        (nccl_warning, "node3:71:72 [2] misc/socket.cc:49 NCCL WARN Connection closed"),
     ],
 )
 def test_workers_that_print_model_output_have_no_faults_of_devices_and_engines(
@@ -303,6 +307,16 @@ def test_a_task_belongs_to_the_phase_of_its_method(told: Faults, method: str, ph
 def test_a_traceback_that_python_ignores_is_no_fault(told: Faults) -> None:
     lines = ("Exception ignored in: <function f at 0x7f>", "Traceback (most recent call last):", "ValueError: no")
     event = one(told(*lines))
+    assert (event.name, event.severity) == ("exception", "info")
+
+
+def test_a_traceback_of_code_that_is_no_file_is_no_fault(told: Faults) -> None:
+    lines = (
+        "Traceback (most recent call last):",
+        '  File "<string>", line 3, in solve',
+        "ZeroDivisionError: division by zero",
+    )
+    event = one(told(*(f"(TaskRunner pid=1) {line}" for line in lines)))
     assert (event.name, event.severity) == ("exception", "info")
 
 

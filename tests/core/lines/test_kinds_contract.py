@@ -61,6 +61,9 @@ OF_THE_TRAINER = (
     *(config_dump, hydra_config, hydra_overrides),
 )
 
+OF_SAMPLES = {"actor", "decoded_sample", "reward_timeout"}
+"""What is heard from workers that score samples and run tools."""
+
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.NAME)
 
 
@@ -173,3 +176,12 @@ def test_rollout_workers_are_no_trainers(kind: Kind) -> None:
         for line in messages(text):
             if not line.is_bar:
                 assert kind.parse(Line(line.text, Writer("AgentLoopWorker", 7), line.cut)) is None
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.NAME not in OF_SAMPLES], ids=lambda kind: kind.NAME)
+def test_workers_that_show_samples_are_not_believed(kind: Kind) -> None:
+    """They have no device and no engine, and print what models and sandboxes say."""
+    for text in corpus():
+        for line in messages(text):
+            if not line.is_bar:
+                assert kind.parse(Line(line.text, Writer("RewardLoopWorker", 7), line.cut)) is None

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,3 +169,40 @@ def test_the_made_up_logs_hold_what_they_should(read: Callable[..., list[Record]
     kinds = Counter(r.origin.kind for seed in range(60) for r in read(log(seed, rests=True), line_limit=LIMIT))
     assert kinds.keys() >= {"step_metrics", "file_logger", "progress", "plan", "resume"}
     assert min(kinds[kind] for kind in ("step_metrics", "file_logger", "progress", "plan", "resume")) > 10
+
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+
+
+def blocks(seed: int) -> bytes:
+    """Excerpts of all kinds, each of a writer of its own, their lines mixed as those of several processes are."""
+    rnd = random.Random(seed)
+    names = rnd.sample(sorted(CORPUS.glob("*.log")), 6)
+    logs = {pid: path.read_bytes().split(b"\n") for pid, path in enumerate(names, 100)}
+    mixed = []
+    while logs:
+        pid = rnd.choice(list(logs))
+        lines = logs[pid]
+        for _ in range(min(len(lines), rnd.choice((1, 1, 2, 9)))):
+            line = lines.pop(0)
+            own = re.match(rb"(?:\x1b\[[0-9;]*m)?\(\w+ pid=", line)
+            mixed.append(line if own or pid % 2 else b"(WorkerDict pid=%d) " % pid + line)
+        if not lines:
+            del logs[pid]
+    return b"\n".join(mixed)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_blocks_of_all_kinds_are_read_again_after_a_death_at_any_place(
+    seed: int, read: Callable[..., list[Record]], plain: Callable[[Record], dict[str, Any]]
+) -> None:
+    data = blocks(seed)
+    whole = [(record.origin.end, plain(record)) for record in read(data)]
+    rnd = random.Random(seed)
+    for at in rnd.sample(range(len(data)), 12):
+        first = Reader("run.log")
+        told = first.feed(data[:at], 0.0)
+        again = Reader("run.log", 0, first.reread_from, first.mark, applied_to=first.offset, context=first.context)
+        later = again.feed(data[first.reread_from :], 0.0) + again.finish(0.0)
+        told += [record for record in later if record.origin.end > first.offset]
+        assert [(record.origin.end, plain(record)) for record in told] == whole

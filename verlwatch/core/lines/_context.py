@@ -1,8 +1,9 @@
 """What a source has said once and means for all that follows: who writes it, and whether the training has ended.
 
-A worker file of Ray has no prefixes: its first lines name the actor, its own name ends in the process id.  After the
-end of training the processes of a run die noisily: what is a fault before is none then.  Training has ended with its
-final validation, or when the bar is full and the last step has been printed, whichever comes first.
+A worker file of Ray has no prefixes: its first lines name the actor, its own name ends in the process id.  A process
+that prints model output stays what it is, whatever it prints.  After the end of training the processes of a run die
+noisily: what is a fault before is none then.  Training has ended with its final validation, or when the bar is full and
+the last step has been printed, whichever comes first.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from verlwatch.core.lines._line import Line
 from verlwatch.core.types import NOBODY, Event, Record, Samples, Writer
 
 _WORKER_FILE = re.compile(r"(?:^|/)worker-[0-9a-f]{56}-[0-9a-f]{8}-([0-9]{1,10})\.(?:out|err)")
@@ -47,7 +49,7 @@ class Context:
 
     def _hear(self, event: Event) -> None:
         said = event.attributes
-        if event.name == "actor" and self._pid:
+        if event.name == "actor" and self._pid and not Line("", self.writer).from_rollout:
             self.writer = Writer(str(said["name"]), self._pid)
         elif event.name == "finished":
             self._ended = True

@@ -39,6 +39,7 @@ _REPEATED = re.compile(r" \[repeated ([0-9]{1,9})x across cluster\]")
 _BAR = re.compile(r"%\|[^|]{0,1000}\|[^\[\]|]{0,100}\[[^\]]{0,200}\]")  # tqdm, from its percent sign on
 _BAR_TITLE = re.compile(r"(?:[A-Za-z][\w ()-]*: *)?[0-9]{1,3}$")
 _BAR_TITLE_LENGTH = 40
+_QUOTING = " \t\"'`"
 
 
 def messages(text: str, *, cut: bool | None = None, writer: Writer = NOBODY) -> list[Line]:
@@ -96,12 +97,15 @@ def _may_hold_prefix(part: str) -> bool:
 
 
 def _prefixes(part: str) -> list[re.Match[str]]:
-    """Complete prefixes: at the start, or glued to what another writer left unfinished.  Quoted ones follow a space."""
+    """Complete prefixes: at the start, or glued to what another writer left unfinished.
+
+    Those that people and models quote follow a blank or a quotation mark.
+    """
     first = _PREFIX.match(part)
     if first and not _may_hold_prefix(part[first.end() :]):
         return [first]
     return [
-        prefix for prefix in _PREFIX.finditer(part) if not part[max(0, prefix.start() - 1) : prefix.start()].isspace()
+        prefix for prefix in _PREFIX.finditer(part) if not prefix.start() or part[prefix.start() - 1] not in _QUOTING
     ]
 
 

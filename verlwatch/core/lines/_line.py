@@ -17,9 +17,8 @@ from verlwatch.core.types import NOBODY, Severity, Writer
 TEXT_LENGTH: Final = 300
 """Characters that a text among the attributes, or an excerpt, holds at most."""
 
-_SAMPLERS = "Reward|AgentLoop|ExecutionWorker"
-_SHOWS_SAMPLES = re.compile(_SAMPLERS)
-_FROM_ROLLOUT = re.compile(f"{_SAMPLERS}|WorkerDict|vLLM|SGLang|Rollout")
+_SHOWS_SAMPLES = re.compile("Reward(?!Model)|compute_reward|AgentLoop|ExecutionWorker")
+_FROM_ROLLOUT = re.compile("Reward|compute_reward|AgentLoop|ExecutionWorker|WorkerDict|vLLM|SGLang|Rollout")
 
 
 class Line(NamedTuple):

@@ -20,7 +20,7 @@ from verlwatch.core.lines._shipping import Shipped, unshipped
 from verlwatch.core.types import Event, Origin, Record, Samples, Writer
 
 OPEN_S = 2.0
-OPEN_WRITERS = 64
+OPEN_WRITERS = 128  # all ranks of a run may fail at once
 OPEN_TEXT = 1 << 17  # a longer line does not wait: each continuation may look at all of it again
 PIECES_BYTES = 1 << 17  # of a line that a container runtime has cut
 MESSAGES = 2000  # of one physical line; more are the updates of a bar, or made up

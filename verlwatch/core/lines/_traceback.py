@@ -15,6 +15,10 @@ import re
 from verlwatch.core.lines._line import Take
 from verlwatch.core.lines._names import phase_of
 
+TRACE_LINES = 8000
+TRACE_BYTES = 1 << 20
+"""So much of the source may go by while a traceback comes: all ranks of a run fail at once, row by row."""
+
 HEADER = "traceback (most recent call last):"
 """How a traceback begins, in lower case: Ascend writes ``TraceBack``."""
 

@@ -26,7 +26,8 @@ NAME: Final = "actor_died"
 NEEDLES: Final = (b" died unexpectedly", b"ActorUnavailableError")
 
 _DIED = re.compile(
-    r"(?:[\w .:]{0,100}\b(?:ActorDiedError|RayActorError):? )?The actor died unexpectedly before finishing this task\."
+    r"(?:(?:[\w.]{1,60}\.)?(?:ActorDiedError|RayActorError):? )?"
+    r"The actor died unexpectedly before finishing this task\."
 )
 _UNAVAILABLE = re.compile(
     r"(?:[\w.]{1,60}\.)?ActorUnavailableError: The actor (?:([0-9a-f]{8,64}) )?is unavailable: (.*)"
@@ -39,8 +40,8 @@ _INTENDED = "INTENDED"
 class Death:
     """The rows that Ray writes of a dead actor."""
 
-    LINES = 32
-    BYTES = 1 << 14
+    LINES = 1000
+    BYTES = 1 << 17
 
     def __init__(self) -> None:
         self._rows: dict[str, str] = {}

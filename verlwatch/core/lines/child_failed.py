@@ -45,7 +45,7 @@ _SIGNAL = re.compile(r"  traceback {1,8}: Signal [0-9]{1,3} \((SIG\w{1,10})\) re
 class Root:
     """The rows of the failure that came first."""
 
-    LINES = 64
+    LINES = 400
     BYTES = 1 << 15
 
     def __init__(self) -> None:

@@ -45,6 +45,8 @@ def parse(line: Line) -> Fact | None:
     The second line is an event ``collective_progress`` with ``rank``, ``enqueued`` and ``completed``, and ``seq`` of
     the work that failed: a rank that has enqueued less than the others is the one they wait for.
     """
+    if line.shows_samples:
+        return None
     text, _, rank, _ = bare(line)
     if timeout := _TIMEOUT.match(text):
         ended_in, again, group, backend, seq, op, numel_in, numel_out, limit, ran = timeout.groups()

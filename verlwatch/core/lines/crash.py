@@ -8,9 +8,9 @@ r"""A process goes down in native code: an exception that nothing catches, or a 
     Fatal Python error: Segmentation fault
 
 Source: Ray ``src/ray/util/logging.cc`` (TerminateHandler: the type's mangled name), libstdc++ ``vterminate.cc``, abseil
-``failure_signal_handler.cc``, CPython ``faulthandler``; OpenBLAS and libgomp for threads that cannot be made.
-``Resource temporarily unavailable`` for a thread means that the limit of threads (``ulimit -u``, or the pids of the
-container) is reached: ``cause`` says so.
+``failure_signal_handler.cc``, CPython ``faulthandler``; OpenBLAS and libgomp for threads that cannot be made.  Who
+sends SIGTERM, as Ray does to end a worker, means it.  ``Resource temporarily unavailable`` for a thread means that the
+limit of threads (``ulimit -u``, or the pids of the container) is reached: ``cause`` says so.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def parse(line: Line) -> Fact | Block | None:
     if fatal := _FATAL.match(text):
         return fault(NAME, {"text": fatal[1], "rank": rank})
     if signal := _SIGNAL.match(text):
-        return fault(NAME, {"signal": signal[1], "rank": rank})
+        return fault(NAME, {"signal": signal[1], "rank": rank}, "warning" if signal[1] == "SIGTERM" else "critical")
     if _THREADS.match(text):
         return fault(NAME, {"text": text, "cause": "thread limit", "rank": rank}, "warning")
     return None

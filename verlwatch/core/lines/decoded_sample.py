@@ -33,8 +33,8 @@ def parse(line: Line) -> Sample | None:
 class Sample:
     """Everything that its writer prints before the score."""
 
-    LINES = 400
-    BYTES = 1 << 16
+    LINES = 3000
+    BYTES = 1 << 18
 
     def __init__(self) -> None:
         self._answered = False

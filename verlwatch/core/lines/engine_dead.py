@@ -17,7 +17,7 @@ from typing import Final
 
 from verlwatch.core.lines._heads import bare
 from verlwatch.core.lines._line import Block, Fact, Line, Numbers, Said, Take, fault
-from verlwatch.core.lines._traceback import Trace
+from verlwatch.core.lines._traceback import TRACE_BYTES, TRACE_LINES, Trace
 
 NAME: Final = "engine_dead"
 NEEDLES: Final = (
@@ -49,8 +49,8 @@ _WATCHDOG = re.compile(r"(?:(\w{1,40}) watchdog|Watchdog) timeout \(self\.")
 class Death:
     """An engine that prints the traceback it died of behind the line that says so."""
 
-    LINES = 200
-    BYTES = 1 << 16
+    LINES = TRACE_LINES
+    BYTES = TRACE_BYTES
 
     def __init__(self, backend: str, process: str | None, rank: int | None, text: str = "") -> None:
         self._known = {"backend": backend, "process": process, "rank": rank}

@@ -10,8 +10,8 @@ r"""An exception that nobody caught, or that somebody printed: its innermost cau
 Source: CPython ``traceback.py``; Hydra ``_internal/utils.py`` (``Error executing job with overrides``), with which
 verl's entry points end; Ray ``exceptions.py``, and ``_private/worker.py`` for ``Unhandled error (suppress with ...)``.
 The driver's end and an exception of a remote task are critical, a traceback by itself may have been handled, and one
-that Python ignores (``Exception ignored in: ...``) is no fault.  Workers that run tools and score samples print
-tracebacks of code that a model wrote.
+that Python ignores (``Exception ignored in: ...``) is no fault, nor one of code that is no file (``<string>``): a
+model wrote it, and a reward function or a tool ran it.  Workers that do nothing else are not heard at all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final, Literal
 
 from verlwatch.core.lines._heads import bare
 from verlwatch.core.lines._line import Fact, Line, Numbers, Said, Take, fault, known
-from verlwatch.core.lines._traceback import HEADER, Trace, find_task
+from verlwatch.core.lines._traceback import HEADER, TRACE_BYTES, TRACE_LINES, Trace, find_task
 
 NAME: Final = "exception"
 NEEDLES: Final = (
@@ -35,7 +35,7 @@ _JOB = "Error executing job with overrides: "
 _IGNORED = "Exception ignored in"
 _BEFORE_TASK = re.compile(
     r"(?:Unhandled error \(suppress with 'RAY_IGNORE_UNHANDLED_ERRORS=1'\): |"
-    r"[\w.: ]{0,80}(?:Error|Exception)\b(?:\(\w{1,100}\))?:? (?:The actor died because of an error raised in its "
+    r"[\w.]{0,80}(?:Error|Exception)\b(?:\(\w{1,100}\))?:? (?:The actor died because of an error raised in its "
     r"creation task, )?)?ray::"
 )
 
@@ -45,8 +45,8 @@ How = Literal["job", "task", "printed", "ignored"]
 class Raised:
     """The rows of an exception, of whichever it is."""
 
-    LINES = 400
-    BYTES = 1 << 16
+    LINES = TRACE_LINES
+    BYTES = TRACE_BYTES
 
     def __init__(self, how: How, rank: int | None, text: str = "") -> None:
         self._how = how
@@ -72,6 +72,8 @@ class Raised:
             return fault(NAME, {**found, "driver": 1})
         if not rows:
             return None
+        if self._how == "printed" and str(rows.get("file", "")).startswith("<"):
+            return Fact(NAME, known(found))
         is_end = "task" in rows or self._rank is not None
         return fault(NAME, found, "critical" if is_end else "warning")
 

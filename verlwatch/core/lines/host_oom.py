@@ -59,7 +59,7 @@ _CELL = re.compile(r", ([0-9]{1,10})\s{1,12}([0-9]{1,9}\.[0-9]{1,4})\s{1,8}([^,\
 class Report:
     """The report of one kill, which goes on over many lines."""
 
-    LINES = 80
+    LINES = 400
     BYTES = 1 << 16
 
     def __init__(self, text: str) -> None:

@@ -30,8 +30,10 @@ _SIGNALS = {
     "Terminated": "SIGTERM",
 }
 _LINE = re.compile(
-    r"(?:(?P<script>\S{1,300}: line [0-9]{1,9}: {1,8}(?P<pid>[0-9]{1,10}) )|(?P<job>\[[0-9]{1,4}\][+-]? {1,4}))?"
-    rf"(?P<words>{'|'.join(_SIGNALS)})(?P<core> {{1,30}}\(core dumped\))?(?: {{1,60}}(?P<command>\S.*))?$"
+    r"(?:(?P<script>[\w./~+@-]{1,300}: line [0-9]{1,9}: {1,8}(?P<pid>[0-9]{1,10}) )|"
+    r"(?P<job>\[[0-9]{1,4}\][+-]? {1,4}))?"
+    rf"(?P<words>{'|'.join(_SIGNALS)})"
+    r"(?: {1,30}\(core dumped\)|(?: {1,30}\(core dumped\) | {2,60})(?P<command>\S.*))?$"  # bash writes in columns
 )
 
 

@@ -24,7 +24,7 @@ _DEVICES = 64
 
 def parse(line: Line) -> Fact | None:
     """``host``, ``pid``, ``gpu``, the ``place`` in NCCL's source and the ``text``."""
-    found = _LINE.match(bare(line).text)
+    found = _LINE.match(bare(line).text) if not line.shows_samples else None
     if found is None:
         return None
     host, pid, device, place, text = found.groups()
