@@ -17,8 +17,9 @@ from tests.fakes.outbox import notification, outcome
 from tests.fakes.slack import FakeSlack, length, problems, texts
 from tests.shell.notifier_messages import EMPTY, HOSTILE, HUGE, MESSAGES, OPENED
 from verlwatch.shell.deliver import Deliver
-from verlwatch.shell.notifiers import PermanentError, TransientError, open_session
-from verlwatch.shell.notifiers.slack import SlackConfig, SlackNotifier, escaped
+from verlwatch.shell.notifiers import PermanentError, TransientError, in_language, open_session
+from verlwatch.shell.notifiers._blocks import escaped
+from verlwatch.shell.notifiers.slack import SlackConfig, SlackNotifier
 from verlwatch.shell.store import Store
 
 if TYPE_CHECKING:
@@ -97,6 +98,12 @@ def test_evidence_is_cut_at_300_characters_a_line_and_what_does_not_fit_is_count
 
 def test_the_lock_screen_shows_the_title() -> None:
     assert SlackNotifier.render(OPENED, "k")["text"] == f"🟠 {OPENED.title}"
+
+
+def test_a_receiver_that_wants_chinese_gets_chinese_around_the_message_as_well() -> None:
+    shown = "\n".join(texts(SlackNotifier.render(in_language(OPENED, "zh"), "k")))
+    assert all(word in shown for word in ("最近各步", "建议", "事件 `7e57c0de`", "|状态页>"))
+    assert not any(word in shown for word in ("What to try", "the last steps", "incident"))
 
 
 # ---------------------------------------------------------------------------------------------------- sending
