@@ -211,7 +211,7 @@ class App:
     def _committed(self, outcome: Outcome) -> None:
         self._overview.committed(outcome)
         if outcome.notifications or outcome.extracts:
-            self._deliver.notify(len(outcome.notifications) or 1)
+            self._deliver.notify(outcome)
         if self._hub:
             self._hub.committed(outcome)
         exceeds = self._store.shipments.exceed(self.config.agent.outbox_size)
@@ -249,7 +249,7 @@ class App:
             seen = [view.source for view in views if view.state != "waiting"]
             seen += roles.remembered(self.config)
             try:
-                await self._store.drop_receivers({receiver.name for receiver in self.config.receivers}, now)
+                await self._store.outbox.drop_receivers({receiver.name for receiver in self.config.receivers}, now)
                 await self._store.shipments.thin(self.config.agent.outbox_size)
                 await self._store.prune(now, keep_s, roles.room(self.config), seen)
             except StoreUnavailable as error:

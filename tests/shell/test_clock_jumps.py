@@ -77,7 +77,7 @@ async def test_a_receiver_that_failed_is_tried_again_when_its_wait_is_over(
         deliver.notify()  # a wait ends after a minute at the latest, whatever the clock says
         await clock.advance(100.0)
         assert receiver.tries == tries + 1
-        assert (await store.outbox_stats())["slack"].done == 1
+        assert (await store.outbox.stats())["slack"].done == 1
         await deliver.drain(1.0)
 
 

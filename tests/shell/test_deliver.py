@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -69,9 +70,11 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def running(store: Store, clock: VirtualClock, **receivers: Recorder) -> AsyncIterator[Deliver]:
+async def running(
+    store: Store, clock: VirtualClock, *, collapse_after_s: float = math.inf, **receivers: Recorder
+) -> AsyncIterator[Deliver]:
     """The loops of these receivers, all of them waiting for something to do."""
-    deliver = Deliver(store, receivers, clock, max_backoff_s=300.0)
+    deliver = Deliver(store, receivers, clock, max_backoff_s=300.0, collapse_after_s=collapse_after_s)
     async with asyncio.TaskGroup() as group:
         for loop in deliver.loops():
             group.create_task(loop)
@@ -97,7 +100,7 @@ async def test_a_commit_is_delivered_at_once_and_marked_as_done(store: Store, cl
         assert slack.tries == [(0.0, "k")]
         (health,) = deliver.health()
         assert (health.name, health.type, health.pending, health.delivered) == ("slack", "recorder", 0, 1)
-    assert (await store.outbox_stats())["slack"].done == 1
+    assert (await store.outbox.stats())["slack"].done == 1
 
 
 async def test_what_was_committed_before_the_start_is_delivered(store: Store, clock: VirtualClock) -> None:
@@ -120,7 +123,7 @@ async def test_nothing_is_lost_when_a_receiver_is_down_for_an_hour_and_all_comes
         assert len(slack.tries) < 50
         await clock.advance(300.0)
         assert slack.taken == [f"k{n}" for n in range(60)]
-    stats = (await store.outbox_stats())["slack"]
+    stats = (await store.outbox.stats())["slack"]
     assert (stats.pending, stats.done, stats.dead) == (0, 60, 0)
 
 
@@ -288,7 +291,7 @@ async def test_a_message_taken_while_the_disk_is_full_is_not_sent_again(
     store: Store, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = [True, True]
-    real = store.done
+    real = store.outbox.done
 
     async def done(row_id: int, now: float) -> None:
         if full:
@@ -296,20 +299,20 @@ async def test_a_message_taken_while_the_disk_is_full_is_not_sent_again(
             raise StoreUnavailable("the disk is full")
         await real(row_id, now)
 
-    monkeypatch.setattr(store, "done", done)
+    monkeypatch.setattr(store.outbox, "done", done)
     slack = Recorder(clock)
     await store.commit(outcome(notification("k")), clock.now())
     async with running(store, clock, slack=slack):
         await clock.advance(5.0)
     assert slack.taken == ["k"]
-    assert (await store.outbox_stats())["slack"].done == 1
+    assert (await store.outbox.stats())["slack"].done == 1
 
 
 async def test_an_outbox_that_cannot_be_read_is_tried_again(
     store: Store, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = [True]
-    real = store.hold
+    real = store.outbox.hold
 
     async def hold(receiver: str) -> float:
         if failures:
@@ -317,7 +320,7 @@ async def test_an_outbox_that_cannot_be_read_is_tried_again(
             raise StoreUnavailable("the disk fails")
         return await real(receiver)
 
-    monkeypatch.setattr(store, "hold", hold)
+    monkeypatch.setattr(store.outbox, "hold", hold)
     slack = Recorder(clock)
     await store.commit(outcome(notification("k")), clock.now())
     async with running(store, clock, slack=slack):
@@ -353,7 +356,7 @@ async def test_draining_leaves_in_the_outbox_what_does_not_fit_into_the_grace(
         clock.move(1.0)
         await drain
     assert slack.taken == ["k0", "k1", "k2"]
-    assert (await store.outbox_stats())["slack"].pending == 6
+    assert (await store.outbox.stats())["slack"].pending == 6
 
 
 async def test_draining_does_not_wait_for_a_receiver_that_hangs(store: Store, clock: VirtualClock) -> None:
@@ -373,7 +376,7 @@ async def test_draining_does_not_wait_for_a_receiver_that_hangs(store: Store, cl
         await clock.parked(1)
         clock.move(5.0)
         await drain
-    assert (await store.outbox_stats())["slack"].pending == 1
+    assert (await store.outbox.stats())["slack"].pending == 1
 
 
 async def test_a_message_whose_sending_was_interrupted_is_sent_again_with_the_same_id(

@@ -73,16 +73,17 @@ def test_the_schema_in_force_is_that_of_the_first_version_brought_forward(connec
 
 
 async def test_a_newer_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    newest = 1 + len(MIGRATIONS)
     store = await Store.open(tmp_path)
     await store.close()
     with sqlite3.connect(tmp_path / "state.db") as connection:
-        connection.execute("PRAGMA user_version = 7")
+        connection.execute(f"PRAGMA user_version = {newest + 1}")
     connection.close()
     before = (tmp_path / "state.db").read_bytes()
     with pytest.raises(StateTooNew) as caught:
         await Store.open(tmp_path)
     assert str(caught.value) == (
-        "state.db has schema version 7, this verlwatch knows up to 6; "
+        f"state.db has schema version {newest + 1}, this verlwatch knows up to {newest}; "
         "install the verlwatch that wrote it or a newer one, or give another --state-dir"
     )
     assert isinstance(caught.value, StateDirError)

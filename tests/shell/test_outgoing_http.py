@@ -280,4 +280,4 @@ async def deliver_once(key: str, receivers: dict[str, Notifier], store: Store, c
         await clock.parked(2)
         seen += [deliver.health(), deliver.stuck(), repr(deliver)]
         await deliver.drain(0.0)
-    return [*seen, await store.outbox_stats()]
+    return [*seen, await store.outbox.stats()]

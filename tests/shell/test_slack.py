@@ -191,7 +191,7 @@ async def test_the_outbox_reaches_slack_through_trouble_in_order(
         await clock.advance(60.0)
         await deliver.drain(0.0)
     assert [payload["blocks"][-1]["block_id"] for payload in slack.received] == ["k1", "k2", "k3"]
-    stats = (await store.outbox_stats())["slack"]
+    stats = (await store.outbox.stats())["slack"]
     assert (stats.done, stats.dead, stats.pending) == (3, 1, 0)
     await store.close()
 

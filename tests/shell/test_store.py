@@ -60,7 +60,7 @@ async def test_what_was_committed_is_loaded_after_a_reopening(tmp_path: Path) ->
     assert snapshot.states == (state,)
     assert snapshot.steps == (row(1), row(2))
     assert await store.transitions() == [(5.0, TRANSITION)]
-    (due,) = await store.due("slack", 5.0, 10)
+    (due,) = await store.outbox.due("slack", 5.0, 10)
     assert due.message == replace(sample_message(), incident="i1", title="title of k")
     assert (due.dedup_key, due.reason, due.created_at, due.attempts) == ("k", "opened", 5.0, 0)
     await store.close()
@@ -134,13 +134,13 @@ async def test_transitions_are_the_last_ones_oldest_first(store: Store) -> None:
 
 # ---------------------------------------------------------------------------------------------------- outbox
 async def due_keys(store: Store, now: float = 100.0, receiver: str = "slack") -> list[str]:
-    return [each.dedup_key for each in await store.due(receiver, now, 10)]
+    return [each.dedup_key for each in await store.outbox.due(receiver, now, 10)]
 
 
 async def test_a_notification_already_in_the_outbox_stays_as_it_is(store: Store) -> None:
     await store.commit(outcome(notification("k")), 1.0)
-    (first,) = await store.due("slack", 1.0, 1)
-    await store.done(first.id, 2.0)
+    (first,) = await store.outbox.due("slack", 1.0, 1)
+    await store.outbox.done(first.id, 2.0)
     await store.commit(outcome(notification("k"), notification("k", receiver="hook")), 3.0)
     assert await due_keys(store) == []
     assert await due_keys(store, receiver="hook") == ["k"]
@@ -149,30 +149,34 @@ async def test_a_notification_already_in_the_outbox_stays_as_it_is(store: Store)
 async def test_a_message_waits_for_its_elders_of_the_same_incident(store: Store) -> None:
     await store.commit(outcome(notification("a1", "a"), notification("b1", "b"), notification("a2", "a")), 1.0)
     assert await due_keys(store) == ["a1", "b1"]
-    a1, b1 = await store.due("slack", 1.0, 10)
-    await store.retry(a1.id, 50.0, "down")
+    a1, b1 = await store.outbox.due("slack", 1.0, 10)
+    await store.outbox.begin(a1.id)
+    await store.outbox.retry(a1.id, 50.0, "down")
     assert await due_keys(store, 49.0) == ["b1"]
     assert await due_keys(store, 50.0) == ["a1", "b1"]
-    await store.dead(a1.id, 50.0, "no")
-    await store.done(b1.id, 50.0)
+    await store.outbox.dead(a1.id, 50.0, "no")
+    await store.outbox.done(b1.id, 50.0)
     assert await due_keys(store) == ["a2"]
 
 
 async def test_the_next_due_time_is_that_of_the_oldest_of_an_incident(store: Store) -> None:
-    assert await store.next_due("slack") is None
+    assert await store.outbox.next_due("slack") is None
     await store.commit(outcome(notification("a1", "a"), notification("a2", "a"), notification("b1", "b")), 1.0)
-    a1, b1 = await store.due("slack", 1.0, 10)
-    await store.retry(a1.id, 60.0, "down")
-    await store.retry(b1.id, 70.0, "down")
-    assert await store.next_due("slack") == 60.0
-    assert await store.hold("slack") == 70.0
-    assert await store.hold("hook") == 0.0
+    a1, b1 = await store.outbox.due("slack", 1.0, 10)
+    await store.outbox.begin(a1.id)
+    await store.outbox.retry(a1.id, 60.0, "down")
+    await store.outbox.begin(b1.id)
+    await store.outbox.retry(b1.id, 70.0, "down")
+    assert await store.outbox.next_due("slack") == 60.0
+    assert await store.outbox.hold("slack") == 70.0
+    assert await store.outbox.hold("hook") == 0.0
 
 
 async def test_a_due_time_that_a_wrong_clock_wrote_counts_as_due(store: Store) -> None:
     await store.commit(outcome(notification("k")), 1.0)
-    (row,) = await store.due("slack", 1.0, 1)
-    await store.retry(row.id, 4e9, "down")
+    (row,) = await store.outbox.due("slack", 1.0, 1)
+    await store.outbox.begin(row.id)
+    await store.outbox.retry(row.id, 4e9, "down")
     assert await due_keys(store, 4e9 - LONGEST_DELAY_S) == []
     assert await due_keys(store, 1e9) == ["k"]
 
@@ -185,16 +189,17 @@ async def test_a_message_that_was_never_tried_is_due_whatever_the_clock_said(sto
 async def test_pending_rows_are_brought_forward_for_one_receiver(store: Store) -> None:
     await store.commit(outcome(notification("k"), notification("k", receiver="hook")), 0.0)
     for receiver in ("slack", "hook"):
-        (row,) = await store.due(receiver, 0.0, 1)
-        await store.retry(row.id, 7200.0, "down")
-    await store.bring_forward("slack", 3600.0)
-    assert (await store.next_due("slack"), await store.next_due("hook")) == (3600.0, 7200.0)
+        (row,) = await store.outbox.due(receiver, 0.0, 1)
+        await store.outbox.begin(row.id)
+        await store.outbox.retry(row.id, 7200.0, "down")
+    await store.outbox.bring_forward("slack", 3600.0)
+    assert (await store.outbox.next_due("slack"), await store.outbox.next_due("hook")) == (3600.0, 7200.0)
 
 
 async def test_rows_of_a_removed_receiver_become_dead_letters(store: Store) -> None:
     await store.commit(outcome(notification("k"), notification("k", receiver="hook")), 1.0)
-    assert await store.drop_receivers({"hook"}, 2.0) == 1
-    stats = await store.outbox_stats()
+    assert await store.outbox.drop_receivers({"hook"}, 2.0) == 1
+    stats = await store.outbox.stats()
     assert (stats["slack"].pending, stats["slack"].dead) == (0, 1)
     assert stats["slack"].last_error == "the receiver is no longer configured"
     assert stats["hook"].pending == 1
@@ -203,11 +208,12 @@ async def test_rows_of_a_removed_receiver_become_dead_letters(store: Store) -> N
 async def test_stats_count_by_receiver_and_tell_the_oldest_and_the_last_error(store: Store) -> None:
     await store.commit(outcome(*(notification(f"k{n}", f"i{n}") for n in range(4))), 1.0)
     await store.commit(outcome(notification("late", "i9")), 9.0)
-    first, second, third = await store.due("slack", 1.0, 3)
-    await store.done(first.id, 2.0)
-    await store.dead(second.id, 2.0, "gone")
-    await store.retry(third.id, 30.0, "down")
-    stats = (await store.outbox_stats())["slack"]
+    first, second, third = await store.outbox.due("slack", 1.0, 3)
+    await store.outbox.done(first.id, 2.0)
+    await store.outbox.dead(second.id, 2.0, "gone")
+    await store.outbox.begin(third.id)
+    await store.outbox.retry(third.id, 30.0, "down")
+    stats = (await store.outbox.stats())["slack"]
     assert (stats.pending, stats.done, stats.dead) == (3, 1, 1)
     assert stats.oldest_pending_at == 1.0
     assert stats.last_error == "down"
@@ -217,12 +223,12 @@ async def test_stats_count_by_receiver_and_tell_the_oldest_and_the_last_error(st
 async def test_prune_forgets_what_is_old_and_keeps_what_is_pending(store: Store) -> None:
     rows = tuple(row(step, at=float(step)) for step in range(2000))
     await store.commit(Outcome((), rows, (), (TRANSITION,), (notification("a"), notification("b", "i2"))), 1.0)
-    first, _ = await store.due("slack", 1.0, 10)
-    await store.done(first.id, 2.0)
+    first, _ = await store.outbox.due("slack", 1.0, 10)
+    await store.outbox.done(first.id, 2.0)
     await store.prune(3000.0, 1500.0, 1 << 30)
     assert [each.step for each in await store.steps("r")] == list(range(1500, 2000))
     assert await store.transitions() == []
-    stats = (await store.outbox_stats())["slack"]
+    stats = (await store.outbox.stats())["slack"]
     assert (stats.pending, stats.done) == (1, 0)
 
 

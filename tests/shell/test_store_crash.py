@@ -30,7 +30,7 @@ async def highest(state_dir: Path) -> set[int]:
     store = await Store.open(state_dir)
     snapshot = await store.load()
     transitions = await store.transitions(10**6)
-    stats = await store.outbox_stats()
+    stats = await store.outbox.stats()
     n = snapshot.cursors[0].applied_to
     data = snapshot.states[0].data
     assert store.set_aside is None

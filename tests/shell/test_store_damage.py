@@ -105,8 +105,8 @@ async def test_a_message_that_cannot_be_read_is_a_dead_letter_and_the_others_are
 ) -> None:
     folder = damaged("UPDATE outbox SET message = x'00' WHERE dedup_key = 'a'")
     store = await Store.open(folder)
-    assert [row.dedup_key for row in await store.due("slack", 2e6, 1)] == ["b"], "it had waited for the first"
-    stats = (await store.outbox_stats())["slack"]
+    assert [row.dedup_key for row in await store.outbox.due("slack", 2e6, 1)] == ["b"], "it had waited for the first"
+    stats = (await store.outbox.stats())["slack"]
     assert (stats.pending, stats.dead, stats.last_error) == (2, 1, "its message in the database cannot be read")
     assert store.notices == ("rows of the database that cannot be read are left out: 1 of outbox",)
     await store.close()
@@ -124,9 +124,9 @@ async def test_a_row_of_the_outbox_that_makes_no_sense_is_a_dead_letter(
     damaged: Callable[..., Path], statement: str
 ) -> None:
     store = await Store.open(damaged(statement))
-    stats = (await store.outbox_stats())["slack"]
+    stats = (await store.outbox.stats())["slack"]
     assert (stats.pending, stats.dead, stats.last_error) == (2, 1, "its row in the database is damaged")
-    assert await store.next_due("slack") == 1e6
+    assert await store.outbox.next_due("slack") == 1e6
     await store.close()
 
 
@@ -176,13 +176,13 @@ async def goes_on(folder: Path) -> Store:
             cursor.source, cursor.generation, cursor.reread_from, line, run="r"
         )  # fmt: skip
         await store.commit(engine.feed(chunk, 2e6), 2e6)
-    await store.drop_receivers({"slack"}, 2e6)
-    for receiver in await store.outbox_stats():
-        await store.hold(receiver)
-        at = await store.next_due(receiver)
+    await store.outbox.drop_receivers({"slack"}, 2e6)
+    for receiver in await store.outbox.stats():
+        await store.outbox.hold(receiver)
+        at = await store.outbox.next_due(receiver)
         assert at is None or at >= 0
-        while rows := await store.due(receiver, 2e6, 1):
-            await store.done(rows[0].id, 2e6)
+        while rows := await store.outbox.due(receiver, 2e6, 1):
+            await store.outbox.done(rows[0].id, 2e6)
     await store.transitions()
     await store.shipments.thin(5000)
     before = 0

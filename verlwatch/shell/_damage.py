@@ -70,9 +70,10 @@ _ILL_FORMED = {
 
 _ILL_FORMED_MESSAGE = " OR ".join(
     (
-        "status NOT IN ('pending', 'done', 'dead')", _no_time("created_at"), _no_time("due_at"),
+        "status NOT IN ('pending', 'done', 'dead', 'merged', 'dropped')", _no_time("created_at"), _no_time("due_at"),
         _not("attempts", "integer"), "attempts < 0", _not("error", "text"),
         f"(finished_at IS NOT NULL AND {_no_time('finished_at')})",
+        "(part_of IS NOT NULL AND typeof(part_of) != 'integer')",
     )
 )  # fmt: skip
 
@@ -129,7 +130,7 @@ def _shape(connection: sqlite3.Connection) -> Counter[tuple[object, ...]]:
 def leave_out_ill_formed(connection: sqlite3.Connection) -> Counter[str]:
     """Puts rows whose columns are not of their type out of the way, in one transaction; how many of each table.
 
-    A message that still names its receiver becomes a dead letter.
+    A message that still names its receiver becomes a dead letter, and those that only a lost one told of wait again.
     """
     left_out: Counter[str] = Counter()
     connection.execute("BEGIN IMMEDIATE")
@@ -140,6 +141,10 @@ def leave_out_ill_formed(connection: sqlite3.Connection) -> Counter[str]:
             "UPDATE outbox SET status = 'dead', error = 'its row in the database is damaged', attempts = 0,"  # noqa: S608 - our own words
             f" created_at = {_NOW}, due_at = {_NOW}, finished_at = {_NOW} WHERE {_ILL_FORMED_MESSAGE}"
         ).rowcount
+        connection.execute(
+            "UPDATE outbox SET status = 'pending', finished_at = NULL, part_of = NULL"
+            " WHERE status = 'merged' AND (part_of IS NULL OR part_of NOT IN (SELECT id FROM outbox))"
+        )
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -14,27 +14,14 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any, TypeVar
 
-from verlwatch.core.types import Cursor, Notification, Outcome, Snapshot, State, StepRow, Transition
-from verlwatch.shell import _room, _rows, _shipments
-from verlwatch.shell._rows import OutboxRow, OutboxStats
+from verlwatch.core.types import Cursor, Outcome, Snapshot, State, StepRow, Transition
+from verlwatch.shell import _outbox, _room, _rows, _shipments
 
 T = TypeVar("T")
-
-LONGEST_DELAY_S = 86_400.0
-"""No row waits longer than this; a later due time was written by a clock that was wrong, and counts as due."""
 
 _DAY_S = 86_400.0
 _PRUNE_BYTES = 2 << 20
 _VACUUM_PAGES = 1000
-_DUE = """
-    SELECT id, dedup_key, incident, receiver, reason, message, created_at, due_at, attempts FROM outbox AS row
-    WHERE receiver = :receiver AND status = 'pending'
-    AND (attempts = 0 OR due_at <= :now OR due_at > :now + :longest)
-    AND NOT EXISTS (
-        SELECT 1 FROM outbox AS older WHERE older.receiver = row.receiver AND older.incident = row.incident
-        AND older.status = 'pending' AND older.id < row.id)
-    ORDER BY id LIMIT :limit
-"""
 
 
 class Database:
@@ -91,7 +78,7 @@ class Database:
                 [(now, _rows.pack_record(transition)) for transition in outcome.transitions],
             )
             for notification in outcome.notifications:
-                self._put_notification(notification, now)
+                _outbox.put(self._sql, notification, now)
             return _shipments.put(self._sql, outcome.extracts, now)
 
     def within(self, call: Callable[..., T], *args: Any) -> T:
@@ -134,21 +121,6 @@ class Database:
             (state.kind, state.key, state.version, _rows.pack(state.data)),
         )
 
-    def _put_notification(self, notification: Notification, now: float) -> None:
-        self._sql.execute(
-            "INSERT INTO outbox (dedup_key, receiver, incident, reason, message, created_at, due_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (dedup_key, receiver) DO NOTHING",
-            (
-                notification.dedup_key,
-                notification.receiver,
-                notification.incident,
-                notification.reason,
-                _rows.pack_record(notification.message),
-                now,
-                now,
-            ),
-        )
-
     def load(self, steps_per_attempt: int, attempts: int, prefix: str) -> Snapshot:
         """See `Store.load`."""
         cursors = self._sql.execute(
@@ -171,95 +143,6 @@ class Database:
         for run, attempt in self._sql.execute("SELECT DISTINCT run, attempt FROM step ORDER BY run, attempt"):
             by_run.setdefault(run, []).append(attempt)
         return [(run, attempt) for run, known in by_run.items() for attempt in known[-latest:]]
-
-    # ------------------------------------------------------------------------------------------------ outbox
-    def due(self, receiver: str, now: float, limit: int) -> list[OutboxRow]:
-        """See `Store.due`."""
-        wanted = {"receiver": receiver, "now": now, "longest": LONGEST_DELAY_S, "limit": limit}
-        while True:
-            rows = self._sql.execute(_DUE, wanted)
-            due: list[OutboxRow] = []
-            unreadable: list[int] = []
-            for row_id, key, incident, name, reason, blob, *times in rows.fetchall():
-                try:
-                    due.append(OutboxRow(row_id, key, incident, name, reason, _rows.message(blob), *times))
-                except _rows.UNREADABLE:
-                    unreadable.append(row_id)
-            if not unreadable:
-                return due
-            for row_id in unreadable:  # what waited for it is due now
-                self.finish(row_id, "dead", "its message in the database cannot be read", now)
-                self.left_out["outbox"] += 1
-
-    def next_due(self, receiver: str) -> float | None:
-        """See `Store.next_due`."""
-        due_at: float | None = self._one(
-            "SELECT min(due_at) FROM (SELECT min(id), due_at FROM outbox WHERE receiver = ? AND status = 'pending'"
-            " GROUP BY incident)",
-            receiver,
-        )
-        return due_at
-
-    def hold(self, receiver: str) -> float:
-        """See `Store.hold`."""
-        held = self._one(
-            "SELECT max(due_at) FROM outbox WHERE receiver = ? AND status = 'pending' AND attempts > 0", receiver
-        )
-        return 0.0 if held is None else held
-
-    def finish(self, row_id: int, status: str, error: str, now: float) -> None:
-        """Ends a row as ``done`` or ``dead``."""
-        self._sql.execute(
-            "UPDATE outbox SET status = ?, error = ?, finished_at = ? WHERE id = ?", (status, error, now, row_id)
-        )
-
-    def retry(self, row_id: int, at: float, error: str) -> None:
-        """See `Store.retry`."""
-        self._sql.execute(
-            "UPDATE outbox SET due_at = ?, error = ?, attempts = attempts + 1 WHERE id = ?", (at, error, row_id)
-        )
-
-    def bring_forward(self, receiver: str, seconds: float) -> None:
-        """See `Store.bring_forward`."""
-        self._sql.execute(
-            "UPDATE outbox SET due_at = max(0.0, due_at - ?) WHERE receiver = ? AND status = 'pending'",
-            (seconds, receiver),
-        )
-
-    def drop_receivers(self, in_force: Collection[str], now: float) -> int:
-        """See `Store.drop_receivers`."""
-        names = [name for (name,) in self._sql.execute("SELECT DISTINCT receiver FROM outbox WHERE status = 'pending'")]
-        gone = [name for name in names if name not in in_force]
-        with self._transaction():
-            return sum(
-                self._sql.execute(
-                    "UPDATE outbox SET status = 'dead', error = 'the receiver is no longer configured',"
-                    " finished_at = ? WHERE receiver = ? AND status = 'pending'",
-                    (now, name),
-                ).rowcount
-                for name in gone
-            )
-
-    def outbox_stats(self) -> dict[str, OutboxStats]:
-        """See `Store.outbox_stats`."""
-        counts: dict[str, dict[str, int]] = {}
-        oldest: dict[str, float] = {}
-        for receiver, status, count, first in self._sql.execute(
-            "SELECT receiver, status, count(*), min(created_at) FROM outbox GROUP BY receiver, status"
-        ):
-            counts.setdefault(receiver, {})[status] = count
-            if status == "pending":
-                oldest[receiver] = first
-        errors = dict(
-            self._sql.execute(
-                "SELECT receiver, error FROM (SELECT receiver, error, max(id) FROM outbox"
-                " WHERE error != '' AND status != 'done' GROUP BY receiver)"
-            ).fetchall()
-        )
-        return {
-            name: OutboxStats(**by_status, oldest_pending_at=oldest.get(name), last_error=errors.get(name))
-            for name, by_status in counts.items()
-        }
 
     # ------------------------------------------------------------------------------------------------ history
     def steps(self, run: str, attempt: int | None, last: int, prefix: str = "") -> list[StepRow]:

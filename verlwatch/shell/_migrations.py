@@ -43,6 +43,11 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE INDEX place_by_age ON place (at);
     """,
+    """
+    ALTER TABLE outbox ADD COLUMN part_of INTEGER;
+    CREATE INDEX outbox_part ON outbox (part_of) WHERE part_of IS NOT NULL;
+    CREATE INDEX outbox_merged ON outbox (receiver, incident) WHERE part_of IS NOT NULL;
+    """,
 )
 """The n-th (from 1) brings version n to n + 1.  A new one also changes schema.sql; the two must agree."""
 

@@ -18,7 +18,7 @@ UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, Re
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """A message that a receiver has not taken yet; ``attempts`` counts the sends that failed."""
+    """A message that a receiver has not taken yet; ``attempts`` counts the sends that were begun before."""
 
     id: int
     dedup_key: str
@@ -29,6 +29,23 @@ class OutboxRow:
     created_at: float
     due_at: float
     attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """A row of the outbox as a person is shown it: ``status`` is pending or dead, ``due_at`` when it is tried again."""
+
+    id: int
+    dedup_key: str
+    incident: str
+    receiver: str
+    reason: str
+    status: str
+    created_at: float
+    due_at: float | None
+    attempts: int
+    error: str
+    title: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,11 @@ class Shipments:
         """Whether they take more than ``room`` bytes, as far as is known, and thinning may change that."""
         return self._bytes > room and not self._in_vain
 
+    async def waiting(self) -> Waiting:
+        """What waits."""
+        waiting: Waiting = await self._within(waiting_now)
+        return waiting
+
     async def oldest(self, limit: int, now: float) -> Oldest:
         """The first of about ``limit`` bytes, without a gap in their numbers."""
         found: Oldest = await self._within(oldest, limit, now)

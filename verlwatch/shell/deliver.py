@@ -2,17 +2,18 @@
 
 One turn of a loop:
 
-1. While the receiver wants rest (its own pace, Retry-After, back-off), wait.  The time is in the outbox and therefore
+1. While the receiver wants rest (Retry-After, back-off, its own pace), wait.  The time is in the outbox and therefore
    survives a restart.
-2. Take the oldest row that is due; of an incident only the oldest, so that a message never overtakes its elders.
-3. Render and send.  Yes: the row is done.  A final no: dead letter.  Anything else: the row falls due again after
-   Retry-After, or after a back-off that doubles with each failed attempt up to a limit.
-4. A receiver that fails rests as a whole, and starts again with the same row: after an hour of silence all comes in
+2. Where more waits than the channel's rate leaves room for, make one digest of it (`_merging.py`).
+3. Take the oldest row that is due; of an incident only the oldest, so that a message never overtakes its elders.  Where
+   it waited too long, the newest state of its incident takes the place of all that its incident had to tell.
+4. Note that it is being sent, render and send.  Yes: the row is done.  A final no: dead letter.  Anything else: the row
+   falls due again after Retry-After, or after a back-off that doubles with each failed attempt up to a limit.
+5. A receiver that fails rests as a whole, and starts again with the same row: after an hour of silence all comes in
    order.  Only when one row has failed PATIENCE times is the oldest of another incident tried as well: if that one is
    taken, the message was at fault and not the receiver.
-5. Nothing due: repeat what is still open to a receiver that else forgets it (`_resend.py`), then wait for a commit
+6. Nothing due: repeat what is still open to a receiver that else forgets it (`_resend.py`), then wait for a commit
    (`notify`) or for the next row to fall due.
-6. Where the clock was set back every wait keeps its length.
 
 A row whose sending was interrupted is sent again with the same id: at least once.  Whatever a notifier raises that is
 no DeliveryError is a defect of it; the row is tried DEFECTS times and then given up.
@@ -23,11 +24,16 @@ from __future__ import annotations
 import asyncio
 import math
 import traceback
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
 import structlog
 
+from verlwatch.core.types import Outcome
+from verlwatch.shell._line import Line, Lines, backoff
+from verlwatch.shell._merging import COLLAPSE_AFTER_S, Merging
+from verlwatch.shell._pace import Pace
 from verlwatch.shell._places import StoredPlace
 from verlwatch.shell._resend import Resend
 from verlwatch.shell.clock import Clock
@@ -40,19 +46,15 @@ T = TypeVar("T")
 
 PATIENCE = 3
 DEFECTS = 5
-FIRST_BACKOFF_S = 1.0
 MAX_BACKOFF_S = 300.0
 SEND_LIMIT_S = 60.0
 STUCK_S = 300.0
-"""A receiver that has taken nothing for so long after a failure is reported as stuck."""
 _STORE_RETRY_S = 1.0
-_SLIP_S = 1.0
-_DOUBLINGS = 30
 
 _log = structlog.get_logger(__name__)
 
 
-class Deliver:
+class Deliver(Lines):
     """The receivers in force, by name, and their loops."""
 
     def __init__(
@@ -62,176 +64,140 @@ class Deliver:
         clock: Clock,
         *,
         max_backoff_s: float = MAX_BACKOFF_S,
+        collapse_after_s: float = COLLAPSE_AFTER_S,
         delivered: Mapping[str, int] | None = None,
         open_incidents: Callable[[], Collection[str]] = tuple,
     ) -> None:
         """``delivered`` is what the receivers had taken before a reload, by name."""
-        self._clock = clock
-        self._lines = [
-            _Line(
+        lines = [
+            _Receiver(
                 store,
                 notifier,
                 clock,
                 Resend(store.places, name, notifier, open_incidents),
+                Merging(store.outbox, name, notifier, collapse_after_s),
                 max_backoff_s,
                 (delivered or {}).get(name, 0),
             )
             for name, notifier in receivers.items()
         ]
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._ended = asyncio.Event()
-
-    def loops(self) -> list[Coroutine[None, None, None]]:
-        """One coroutine for each receiver, for the caller's TaskGroup; they end after `drain`."""
-        return [self._run(line) for line in self._lines]
-
-    async def _run(self, line: _Line) -> None:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - whatever runs in a TaskGroup is a task
-        self._tasks.add(task)
-        try:
-            await line.run()
-        finally:
-            self._tasks.discard(task)
-            if not self._tasks:
-                self._ended.set()
-
-    def notify(self, queued: int = 0) -> None:
-        """There may be new rows: to be called after each commit, with how many notifications it held."""
-        for line in self._lines:
-            line.uncounted += queued
-            line.wake.set()
-
-    async def drain(self, grace_s: float) -> None:
-        """Sends what is due within ``grace_s`` seconds and ends the loops; what is left stays in the outbox.
-
-        When it returns no loop runs any more.  A message on its way at the end of the grace is sent again later.
-        """
-        stop_at = self._clock.now() + grace_s
-        for line in self._lines:
-            line.stop_at = stop_at
-            line.wake.set()
-        while self._tasks and 0.0 < stop_at - self._clock.now() <= grace_s:  # more: the clock was set back
-            await self._clock.wait(self._ended, stop_at)
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await self._ended.wait()
-
-    def delivered(self) -> dict[str, int]:
-        """How many messages each receiver has taken since the start, by name."""
-        return {line.name: line.delivered for line in self._lines}
-
-    def health(self) -> tuple[ReceiverStatus, ...]:
-        """Each receiver's rows and last error, as of the last turn of its loop."""
-        return tuple(line.health() for line in self._lines)
-
-    def stuck(self) -> tuple[str, ...]:
-        """A sentence on each receiver that has failed for STUCK_S or longer, or whose last word was a final no."""
-        now = self._clock.now()
-        return tuple(text for line in self._lines if (text := line.stuck(now)))
+        super().__init__(lines, clock)
 
 
-class _Line:
+class _Receiver(Line):
     """The way to one receiver."""
 
+    STUCK_S = STUCK_S
+
     def __init__(
-        self, store: Store, notifier: Notifier, clock: Clock, resend: Resend, max_backoff_s: float, delivered: int
+        self,
+        store: Store,
+        notifier: Notifier,
+        clock: Clock,
+        resend: Resend,
+        merging: Merging,
+        max_backoff_s: float,
+        delivered: int,
     ) -> None:
-        self.name = resend.name
-        self.delivered = delivered
-        self.wake = asyncio.Event()
-        self.uncounted = 0
-        """Rows queued since the outbox was last counted: a status must not show less than what is committed."""
-        self.stop_at: float | None = None
-        self._store = store
+        super().__init__(resend.name, notifier.TYPE, clock, delivered)
+        self._outbox = store.outbox
+        self._places = store.places
         self._notifier = notifier
-        self._clock = clock
         self._resend = resend
+        self._merging = merging
         self._max_backoff_s = max_backoff_s
-        self._rests_until = 0.0
-        self._seen_at = clock.now()
+        self._pace = Pace(notifier)
+        self._bring_forward_s = 0.0  # by how much the clock was set back since the rows of the outbox were told
         self._suspect_until: float | None = None  # the rest put off until another row shows whose fault it is
-        self._failing_since: float | None = None
         self._refusal: str | None = None  # the last answer, if it was a final no
-        self._last_error: str | None = None
-        self._stats = OutboxStats()
 
     def health(self) -> ReceiverStatus:
-        """See `Deliver.health`."""
-        return ReceiverStatus(
-            name=self.name,
-            type=self._notifier.TYPE,
-            pending=self._stats.pending + self.uncounted,
-            dead=self._stats.dead,
-            delivered=self.delivered,
-            oldest_pending_at=self._stats.oldest_pending_at,
-            last_error=self._last_error or self._resend.error or self._stats.last_error,
-        )
+        """See `Line.health`."""
+        return replace(super().health(), last_error=self.error or self._resend.error or self.stats.last_error)
 
     def stuck(self, now: float) -> str | None:
-        """See `Deliver.stuck`."""
+        """See `Line.stuck`; also where its last word was a final no."""
         if self._refusal is not None:
-            return f"receiver {self.name} refused the last message, {self._stats.dead} are given up: {self._refusal}"
-        if self._failing_since is None or now - self._failing_since < STUCK_S:
-            return None
-        return (
-            f"receiver {self.name} has taken nothing for {now - self._failing_since:.0f} s, "
-            f"{self._stats.pending} messages wait: {self._last_error}"
-        )
+            return f"receiver {self.name} refused the last message, {self.stats.dead} are given up: {self._refusal}"
+        return super().stuck(now)
+
+    def queued(self, outcome: Outcome) -> int:
+        """See `Line.queued`."""
+        return sum(notification.receiver == self.name for notification in outcome.notifications)
+
+    async def look(self) -> OutboxStats:
+        """See `Line.look`."""
+        return (await self._outbox.stats()).get(self.name, OutboxStats())
+
+    def set_back(self, seconds: float) -> None:
+        """See `Line.set_back`."""
+        super().set_back(seconds)
+        self._bring_forward_s += seconds
+        self._pace.set_back(seconds)
+        self._suspect_until = None if self._suspect_until is None else self._suspect_until - seconds
 
     # ------------------------------------------------------------------------------------------------ the loop
     async def run(self) -> None:
-        """Turns until `stop_at` leaves nothing to do."""
-        held = await self._stored(self._store.hold, self.name)
-        self._rests_until = min(held, self._clock.now() + LONGEST_DELAY_S)
-        while True:
-            self.wake.clear()
-            await self._count()
-            until = await self._stored(self._turn)
-            await self._count()
-            if self.stop_at is not None and (until is None or until >= self.stop_at):
-                return
-            await self._clock.wait(self.wake, until)
+        """See `Line.run`."""
+        await self._stored(self._recall)
+        await super().run()
 
-    async def _count(self) -> None:
-        counted = self.uncounted
-        self._stats = (await self._stored(self._store.outbox_stats)).get(self.name, OutboxStats())
-        self.uncounted -= counted
-
-    async def _time(self) -> float:
-        """Now.  Where the clock was set back, all that waits for a time of the old one is moved back with it."""
+    async def _recall(self) -> None:
+        """Takes up what an earlier process left: how long to rest, and how much of the rate is used up."""
         now = self._clock.now()
-        back = self._seen_at - now
-        if back > _SLIP_S:
-            await self._store.bring_forward(self.name, back)
-            self._rests_until -= back
-            self._suspect_until = None if self._suspect_until is None else self._suspect_until - back
-            self._failing_since = None if self._failing_since is None else self._failing_since - back
-        self._seen_at = now
-        return now
+        self._rests_until = min(await self._outbox.hold(self.name), now + LONGEST_DELAY_S)
+        if self._pace.limit:
+            sent = await self._outbox.sent(self.name, now - self._pace.window_s, self._pace.limit)
+            self._pace.recall([*sent, now])  # it may have sent one more than it could note
+
+    async def turn(self) -> float | None:
+        """See `Line.turn`."""
+        await self._stored(self.count)
+        until = await self._stored(self._turn)
+        await self._stored(self.count)
+        return until
 
     async def _turn(self) -> float | None:
-        """Sends what is due; when to look again, None for not before something is new."""
         while True:
-            now = await self._time()
-            if now < self._rests_until:
-                return self._rests_until
+            now = self.time()
+            if self._bring_forward_s:
+                await self._outbox.bring_forward(self.name, self._bring_forward_s)
+                self._bring_forward_s = 0.0
+            at = max(self._rests_until, self._pace.next(now))
+            if now < at:
+                return at
             if self.stop_at is not None and now >= self.stop_at:
                 return now
-            rows = await self._store.due(self.name, now, 1)
-            if not rows:
-                times = [await self._store.next_due(self.name)]
+            row = await self._next(now)
+            if row is None:
+                times = [await self._outbox.next_due(self.name)]
                 times += [] if self.stop_at is not None else [await self._resend.turn(now)]
                 return min((time for time in times if time is not None), default=None)
-            await self._send(rows[0])
+            await self._send(row)
 
+    async def _next(self, now: float) -> OutboxRow | None:
+        """The row to send now, merged from others where that is needed; None where nothing is due."""
+        room = self._pace.room(now)
+        if is_over := self.pending > room:
+            self._fewer(await self._merging.gather(room, now))
+        rows = await self._outbox.due(self.name, now, 1)
+        if not rows:
+            return None
+        row, merged = await self._merging.newest(rows[0], now, at_once=is_over)
+        self._fewer(merged)
+        return row
+
+    def _fewer(self, rows: int, *, dead: int = 0) -> None:
+        self.stats = replace(self.stats, pending=self.stats.pending - rows, dead=self.stats.dead + dead)
+
+    # ------------------------------------------------------------------------------------------------ sending
     async def _send(self, row: OutboxRow) -> None:
+        await self._outbox.begin(row.id)
         try:
             message = in_language(row.message, self._notifier.language)
             payload = self._notifier.render(message, row.dedup_key)
             async with asyncio.timeout(SEND_LIMIT_S):
-                place = StoredPlace(self._store.places, self.name, row.incident, self._clock, self._stored)
+                place = StoredPlace(self._places, self.name, row.incident, self._clock, self._stored)
                 await self._notifier.send_at(payload, row.dedup_key, place)
         except PermanentError as error:
             await self._refused(row, str(error))
@@ -245,36 +211,42 @@ class _Line:
         else:
             await self._taken(row)
 
-    async def _taken(self, row: OutboxRow) -> None:
+    def _answered(self) -> float:
         now = self._clock.now()
-        self._rests_until = now + self._notifier.MIN_INTERVAL_S
-        self._suspect_until = self._failing_since = self._last_error = self._refusal = None
+        self._pace.note(now)
+        return now
+
+    async def _taken(self, row: OutboxRow) -> None:
+        now = self._answered()
+        self.works()
+        self._suspect_until = self._refusal = None
         self.delivered += 1
-        await self._stored(self._store.done, row.id, now)
+        await self._stored(self._outbox.done, row.id, now)
+        self._fewer(1)
         _log.info("message delivered", receiver=self.name, id=row.dedup_key, reason=row.reason)
 
     async def _refused(self, row: OutboxRow, error: str) -> None:
-        now = self._clock.now()
-        self._rests_until = now + self._notifier.MIN_INTERVAL_S
-        self._suspect_until = self._failing_since = None  # it answers: the message is at fault
-        self._last_error = self._refusal = error
-        await self._stored(self._store.dead, row.id, now, error)
+        now = self._answered()
+        self.works()  # it answers: the message is at fault
+        self._suspect_until = None
+        self.error = self._refusal = error
+        await self._stored(self._outbox.dead, row.id, now, error)
+        self._fewer(1, dead=1)
         _log.error("message given up", receiver=self.name, id=row.dedup_key, reason=row.reason, error=error)
 
     async def _failed(self, row: OutboxRow, error: str, retry_after: float | None = None) -> None:
-        now = self._clock.now()
-        backoff = min(FIRST_BACKOFF_S * 2.0 ** min(row.attempts, _DOUBLINGS), self._max_backoff_s)
-        wait = backoff if retry_after is None else min(math.ceil(retry_after), LONGEST_DELAY_S)
-        at = now + max(wait, self._notifier.MIN_INTERVAL_S)
+        now = self._answered()
+        wait = backoff(row.attempts, self._max_backoff_s)
+        if retry_after is not None:
+            wait = min(math.ceil(retry_after), LONGEST_DELAY_S)
+        at = self._pace.next(now + wait)
         if retry_after is None and row.attempts + 1 >= PATIENCE and self._suspect_until is None:
-            self._suspect_until = at
-            self._rests_until = now + self._notifier.MIN_INTERVAL_S
+            self._suspect_until, self._rests_until = at, now
         else:
             self._rests_until = max(at, self._suspect_until or 0.0)
             self._suspect_until = None
-        self._last_error = error
-        self._failing_since = now if self._failing_since is None else self._failing_since
-        await self._stored(self._store.retry, row.id, at, error)
+        self.fails(error, now)
+        await self._stored(self._outbox.retry, row.id, at, error)
         _log.warning("message not taken", receiver=self.name, id=row.dedup_key, error=error, again_in_s=at - now)
 
     async def _stored(self, call: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:

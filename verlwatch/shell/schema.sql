@@ -60,7 +60,8 @@ CREATE TABLE transition (
     data BLOB NOT NULL
 );
 
--- Messages for receivers.  A row stays `pending` until the receiver has said yes (`done`) or a final no (`dead`).
+-- Messages for receivers.  A row stays `pending` until the receiver has said yes (`done`) or a final no (`dead`), a person
+-- has `dropped` it, or it was `merged`: the row `part_of` tells of it too.  `attempts` counts the sends that were begun.
 CREATE TABLE outbox (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     dedup_key   TEXT    NOT NULL,
@@ -74,11 +75,14 @@ CREATE TABLE outbox (
     attempts    INTEGER NOT NULL DEFAULT 0,
     error       TEXT    NOT NULL DEFAULT '',
     finished_at REAL,
+    part_of     INTEGER,
     UNIQUE (dedup_key, receiver)
 );
 CREATE INDEX outbox_pending ON outbox (receiver, incident, id) WHERE status = 'pending';
 CREATE INDEX outbox_by_status ON outbox (receiver, status, created_at);
 CREATE INDEX outbox_finished ON outbox (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX outbox_part ON outbox (part_of) WHERE part_of IS NOT NULL;
+CREATE INDEX outbox_merged ON outbox (receiver, incident) WHERE part_of IS NOT NULL;
 
 -- What a receiver has noted of an incident, in its channel's own words: a message to edit, an alert to repeat.
 CREATE TABLE place (

@@ -20,8 +20,9 @@ from typing import Any, ParamSpec, TypeVar
 
 from verlwatch.core.types import Outcome, Snapshot, StepRow, Transition
 from verlwatch.shell import _damage, _migrations, state_dir
-from verlwatch.shell._database import LONGEST_DELAY_S, Database
+from verlwatch.shell._database import Database
 from verlwatch.shell._migrations import Opened, StateTooNew
+from verlwatch.shell._outbox import LONGEST_DELAY_S, Outbox
 from verlwatch.shell._places import Places
 from verlwatch.shell._rows import OutboxRow, OutboxStats
 from verlwatch.shell._shipments import Shipments
@@ -88,6 +89,7 @@ class Store:
         self.gone: str | None = None
         """Why the state directory, deleted by somebody, could not be put back; None where it is in its place."""
         self._database = Database(opened.connection, path, opened.left_out)
+        self.outbox = Outbox(self._within, opened.left_out)
         self.shipments = Shipments(self._within, opened.left_out)
         self.places = Places(self._within)
         self._durable = durable
@@ -220,43 +222,6 @@ class Store:
     def _commit(self, outcome: Outcome, now: float) -> None:
         self.shipments.added(self._database.commit(outcome, now))
         self._bytes = self._database.on_disk()
-
-    # ------------------------------------------------------------------------------------------------ outbox
-    async def due(self, receiver: str, now: float, limit: int) -> list[OutboxRow]:
-        """Rows to send now, oldest first; one of an incident only when all its older ones are finished."""
-        return await self._call(self._database.due, receiver, now, limit)
-
-    async def next_due(self, receiver: str) -> float | None:
-        """When the next row falls due; None if there is none."""
-        return await self._call(self._database.next_due, receiver)
-
-    async def hold(self, receiver: str) -> float:
-        """Until when a receiver that failed wants no message at all (epoch seconds; 0 if none has failed)."""
-        return await self._call(self._database.hold, receiver)
-
-    async def done(self, row_id: int, now: float) -> None:
-        """The receiver has said yes."""
-        await self._call(self._database.finish, row_id, "done", "", now)
-
-    async def retry(self, row_id: int, at: float, error: str) -> None:
-        """The receiver failed; the row falls due again at ``at``."""
-        await self._call(self._database.retry, row_id, at, error)
-
-    async def bring_forward(self, receiver: str, seconds: float) -> None:
-        """Every pending row falls due so much earlier."""
-        await self._call(self._database.bring_forward, receiver, seconds)
-
-    async def dead(self, row_id: int, now: float, error: str) -> None:
-        """The receiver has said no for good: the row is kept as a dead letter."""
-        await self._call(self._database.finish, row_id, "dead", error, now)
-
-    async def drop_receivers(self, in_force: Collection[str], now: float) -> int:
-        """Makes dead letters of the pending rows of all other receivers; how many."""
-        return await self._call(self._database.drop_receivers, in_force, now)
-
-    async def outbox_stats(self) -> dict[str, OutboxStats]:
-        """Counts by receiver, of those that have rows."""
-        return await self._call(self._database.outbox_stats)
 
     # ------------------------------------------------------------------------------------------------ history
     async def steps(self, run: str, attempt: int | None = None, last: int = 1000) -> list[StepRow]:

@@ -177,7 +177,7 @@ async def test_a_heartbeat_is_sent_where_nothing_is_new(agent: Agent) -> None:
 async def test_a_backlog_goes_in_requests_of_bounded_size_one_behind_the_other(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agent.link, "_request_bytes", 2000)
+    monkeypatch.setattr(agent.link._hub, "_request_bytes", 2000)
     monkeypatch.setattr(link_module, "REQUEST_BYTES", 2000)
     await agent.put(50)
     await agent.go()
@@ -290,7 +290,7 @@ async def test_a_request_that_is_too_large_or_fails_is_halved(agent: Agent) -> N
     counts = [len(numbers) for _, numbers in agent.hub.asked]
     assert counts[:2] == [100, 50]
     await agent.go(60)
-    assert agent.link._request_bytes == REQUEST_BYTES
+    assert agent.link._hub._request_bytes == REQUEST_BYTES
 
 
 async def test_a_slow_way_gets_small_requests_through(agent: Agent) -> None:
@@ -548,7 +548,7 @@ async def once(agent: Agent, url: str) -> str:
     """The error of one turn over a real connection."""
     async with open_session() as session:
         link = Link(agent.store, session, Way(url, "n1", str(agent.token)), agent.clock, list)
-        await link._turn()
+        await link._hub.turn()
         return link.health()[0].last_error or ""
 
 

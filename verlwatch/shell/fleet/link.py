@@ -17,12 +17,11 @@ disk has damaged, so that no hub can read it, is given up, and counted too.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import random
 import zlib
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -31,14 +30,16 @@ import orjson
 import structlog
 
 from verlwatch import __version__
+from verlwatch.core.types import Outcome
 from verlwatch.fields import SecretError, read_secret
+from verlwatch.shell._line import Line, Lines, backoff
+from verlwatch.shell._rows import OutboxStats
 from verlwatch.shell._shipments import Oldest, Row, Waiting
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.fleet.wire import SourceReport, pack, pack_delivery
 from verlwatch.shell.notifiers import TransientError
 from verlwatch.shell.notifiers._http import network_errors, retry_after
 from verlwatch.shell.store import Store, StoreUnavailable
-from verlwatch.status import ReceiverStatus
 
 if TYPE_CHECKING:
     import ssl
@@ -49,14 +50,13 @@ HEARTBEAT_S = 10.0
 REQUEST_BYTES = 1 << 20
 LEAST_REQUEST_BYTES = 1 << 12
 SOURCES_BYTES = 256 << 10
-FIRST_BACKOFF_S, MAX_BACKOFF_S = 1.0, 30.0
+MAX_BACKOFF_S = 30.0
 LEAST_WAIT_S, LONGEST_WAIT_S = 0.5, 300.0
 """Bounds of what a hub may ask for by Retry-After."""
 STUCK_S = 60.0
 _EXCHANGES = 8
 _UNEVEN_S = 0.1
 """By so much clocks may drift apart from exchange to exchange."""
-_DOUBLINGS = 10
 _ERROR_LENGTH = 300
 
 _log = structlog.get_logger(__name__)
@@ -81,7 +81,7 @@ class Refused(Exception):  # noqa: N818 - an answer, and no fault of the way
         self.wait_s = wait_s
 
 
-class Link:
+class Link(Lines):
     """The way to the hub; it stands where a standalone watcher has its receivers (see `Deliver`)."""
 
     def __init__(
@@ -92,101 +92,68 @@ class Link:
         clock: Clock,
         sources: Callable[[], list[SourceReport]],
     ) -> None:
-        self._store = store
-        self._session = session
-        self._way = way
-        self._clock = clock
-        self._sources = sources
-        self._wake = asyncio.Event()
-        self._stopping = asyncio.Event()
-        self._stop_at = math.inf
-        self._task: asyncio.Task[None] | None = None
-        self._ended = asyncio.Event()
-        self._request_bytes = REQUEST_BYTES
-        self._failures = 0
-        self._failing_since: float | None = None
-        self._error: str | None = None
-        self._exchanges: deque[tuple[float, float]] = deque(maxlen=_EXCHANGES)
-        self._waiting = Waiting()
-        self._uncounted = 0
-        self._delivered = 0
-
-    # ------------------------------------------------------------------------------------------------ as Deliver
-    def loops(self) -> list[Coroutine[None, None, None]]:
-        """The one loop, for the caller's TaskGroup; it ends after `drain`."""
-        return [self._run()]
-
-    def notify(self, queued: int = 0) -> None:
-        """There may be new shipments: to be called after each commit, with how many it held."""
-        self._uncounted += queued
-        self._wake.set()
-
-    async def drain(self, grace_s: float) -> None:
-        """Sends what waits within ``grace_s`` seconds and ends the loop; what is left stays in the store."""
-        stop_at = self._stop_at = self._clock.now() + grace_s
-        self._stopping.set()
-        self._wake.set()
-        while self._task is not None and not self._ended.is_set() and 0 < stop_at - self._clock.now() <= grace_s:
-            await self._clock.wait(self._ended, stop_at)
-        if self._task is not None and not self._ended.is_set():
-            self._task.cancel()
-            await self._ended.wait()
-
-    def delivered(self) -> dict[str, int]:
-        """How many shipments the hub has taken since the start."""
-        return {"hub": self._delivered}
-
-    def health(self) -> tuple[ReceiverStatus, ...]:
-        """The hub, as a receiver of shipments."""
-        return (
-            ReceiverStatus(
-                name="hub",
-                type="hub",
-                pending=self._waiting.shipments + self._uncounted,
-                delivered=self._delivered,
-                oldest_pending_at=self._waiting.since if self._waiting.shipments else None,
-                last_error=self._error,
-            ),
-        )
-
-    def stuck(self) -> tuple[str, ...]:
-        """A sentence where the hub has taken nothing for STUCK_S."""
-        since, now = self._failing_since, self._clock.now()
-        if since is None or now - since < STUCK_S:
-            return ()
-        waiting = self._waiting.shipments
-        return (f"receiver hub has taken nothing for {now - since:.0f} s, {waiting} shipments wait: {self._error}",)
+        self._hub = _Hub(store, session, way, clock, sources)
+        super().__init__([self._hub], clock)
 
     @property
     def offset_s(self) -> float | None:
         """By how much the hub's clock is ahead of this host's; None before the first answer."""
+        return self._hub.offset_s
+
+
+class _Hub(Line):
+    """The hub, as a receiver of shipments."""
+
+    STUCK_S = STUCK_S
+    NOUN = "shipments"
+
+    def __init__(
+        self,
+        store: Store,
+        session: aiohttp.ClientSession,
+        way: Way,
+        clock: Clock,
+        sources: Callable[[], list[SourceReport]],
+    ) -> None:
+        super().__init__("hub", "hub", clock)
+        self._store = store
+        self._session = session
+        self._way = way
+        self._sources = sources
+        self._request_bytes = REQUEST_BYTES
+        self._failures = 0
+        self._exchanges: deque[tuple[float, float]] = deque(maxlen=_EXCHANGES)
+
+    def queued(self, outcome: Outcome) -> int:
+        """See `Line.queued`; how many shipments it makes is not known yet."""
+        return 1 if outcome.extracts else 0
+
+    async def look(self) -> OutboxStats:
+        """See `Line.look`."""
+        return _stats(await self._store.shipments.waiting())
+
+    @property
+    def offset_s(self) -> float | None:
+        """See `Link.offset_s`."""
         return min(self._exchanges)[1] if self._exchanges else None
 
     # ------------------------------------------------------------------------------------------------ the loop
-    async def _run(self) -> None:
-        self._task = asyncio.current_task()
-        try:
-            while True:
-                self._wake.clear()
-                was_stopping = self._stopping.is_set()
-                wait_s = await self._turn()
-                if was_stopping and (
-                    self._failures or not self._waiting.shipments or self._clock.now() >= self._stop_at
-                ):
-                    return
-                if wait_s:
-                    # after a failure nothing new makes the next try come earlier
-                    event = self._stopping if self._failures else self._wake
-                    await self._clock.wait(event, self._clock.now() + wait_s)
-        finally:
-            self._ended.set()
+    async def turn(self) -> float | None:
+        """See `Line.turn`.  Who stops tries once more, and waits for nothing."""
+        while True:
+            stopping, now = self.stop_at is not None, self.time()
+            if now < self._rests_until and not stopping:
+                return self._rests_until  # after a failure nothing new makes the next try come earlier
+            wait_s = await self._try()
+            if wait_s or (self.stop_at is not None and self._clock.now() >= self.stop_at):
+                return None if stopping else self._clock.now() + wait_s
 
-    async def _turn(self) -> float:
+    async def _try(self) -> float:
         """One delivery; how long to wait for the next, 0 while more waits."""
         oldest, uncounted = None, self._uncounted
         try:
             oldest = await self._store.shipments.oldest(self._request_bytes, self._clock.now())
-            self._waiting = oldest.waiting
+            self.stats = _stats(oldest.waiting)
             self._uncounted -= uncounted
             await self._take_off(oldest, await self._deliver(oldest))
         except StoreUnavailable as error:
@@ -200,11 +167,12 @@ class Link:
             elif error.status == HTTPStatus.BAD_REQUEST and oldest is not None:
                 await self._give_up_unreadable(oldest.rows)
             return self._failed(str(error), error.wait_s)
-        if self._error is not None:
-            _log.info("the hub takes shipments again", waiting=self._waiting.shipments)
-        self._failures, self._failing_since, self._error = 0, None, None
+        if self.error is not None:
+            _log.info("the hub takes shipments again", waiting=self.stats.pending)
+        self.works()
+        self._failures = 0
         self._request_bytes = min(REQUEST_BYTES, 2 * self._request_bytes)
-        return 0.0 if self._waiting.shipments else HEARTBEAT_S
+        return 0.0 if self.stats.pending else HEARTBEAT_S
 
     async def _take_off(self, oldest: Oldest, taken: int) -> None:
         """Deletes what the hub has; raises Refused where its yes leads nowhere."""
@@ -218,8 +186,8 @@ class Link:
                 "the hub has taken shipments that this outbox never held: its state was restored from a copy, or "
                 "another agent uses the name; what is in it is sent as a new outbox's"
             )
-        self._waiting = waiting
-        self._delivered += sum(number <= taken for number, *_ in oldest.rows)
+        self.stats = _stats(waiting)
+        self.delivered += sum(number <= taken for number, *_ in oldest.rows)
 
     def _halve(self, oldest: Oldest | None) -> None:
         """Makes the next request half as large as the one that failed."""
@@ -237,16 +205,15 @@ class Link:
 
     def _failed(self, error: str, asked_s: float | None) -> float:
         now = self._clock.now()
-        if error != self._error:
-            _log.warning("the hub takes nothing", error=error, waiting=self._waiting.shipments)
-        self._failing_since = now if self._failing_since is None else min(now, self._failing_since)
-        self._error = error
-        backoff = min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(self._failures, _DOUBLINGS))
+        if error != self.error:
+            _log.warning("the hub takes nothing", error=error, waiting=self.stats.pending)
+        self.fails(error, now)
+        wait_s = backoff(self._failures, MAX_BACKOFF_S) * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
+        if asked_s is not None:  # not all agents of a hub that comes back at the same moment
+            wait_s = min(LONGEST_WAIT_S, max(LEAST_WAIT_S, asked_s)) * random.uniform(1.0, 1.25)  # noqa: S311 - the same
         self._failures += 1
-        # not all agents of a hub that comes back at the same moment
-        if asked_s is not None:
-            return min(LONGEST_WAIT_S, max(LEAST_WAIT_S, asked_s)) * random.uniform(1.0, 1.25)  # noqa: S311 - no secret
-        return backoff * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
+        self._rests_until = now + wait_s
+        return wait_s
 
     async def _deliver(self, oldest: Oldest) -> int:
         """Sends shipments; up to which number the hub has them."""
@@ -295,6 +262,10 @@ class Link:
         if any(abs(ahead - before) > (length + other) / 2.0 + _UNEVEN_S for other, before in self._exchanges):
             self._exchanges.clear()
         self._exchanges.append((length, ahead))
+
+
+def _stats(waiting: Waiting) -> OutboxStats:
+    return OutboxStats(waiting.shipments, oldest_pending_at=waiting.since if waiting.shipments else None)
 
 
 def _token(file: str) -> str:

@@ -60,5 +60,5 @@ def reason_word(message: Message) -> str:
 
 
 def in_language(message: Message, language: Language) -> Message:
-    """The message, as composed in English, in ``language``."""
-    return chinese(message) if language == "zh" else message
+    """The message, as composed in English, in ``language``; one that is put together from others is in it already."""
+    return chinese(message) if language == "zh" != message.language else message
