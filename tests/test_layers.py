@@ -38,7 +38,7 @@ LAYERS: tuple[tuple[str, frozenset[str]], ...] = (
 PURE = frozenset({
     "__future__", "array", "bisect", "collections", "contextlib", "dataclasses", "functools", "hashlib", "itertools",
     "json", "math", "operator", "re", "statistics", "typing", "_typeshed", "orjson", "verlwatch",
-    "enum", "ast", "ahocorasick_rs",
+    "enum", "ast", "ahocorasick_rs", "fnmatch",
     "pathlib.PurePath",  # names a run after its file; it opens nothing
 })  # fmt: skip
 """What the core may import: nothing that reads a clock, a file or chance.  Extend it by what computes alone."""

@@ -3,57 +3,39 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from verlwatch.core import steps
+from verlwatch.core import phases, steps
 from verlwatch.core._attempts import Attempts
 from verlwatch.core._judged import JudgedSeries
 from verlwatch.core._ordinals import Ordinals
-from verlwatch.core._work import Work, differences, work
-from verlwatch.core.incidents import Change, Moment, OpenIncidents, compose, reason
+from verlwatch.core._telling import Told, calm, tell
+from verlwatch.core._work import Work, differences, gpus, named, work
+from verlwatch.core.incidents import Calm, Change, Context, Moment, Mute, OpenIncidents, Silences
+from verlwatch.core.phases import STEP
 from verlwatch.core.settings import Settings
-from verlwatch.core.types import (
-    Event,
-    EventName,
-    Incident,
-    Notification,
-    Reason,
-    Samples,
-    State,
-    StepRow,
-    Transition,
-)
+from verlwatch.core.types import Event, Incident, Samples, State, StepRow
 
 STRAYS, STRAYS_OF = 15, 40
 """So many contradictions among so many steps are no restart any more."""
-STATE_VERSION = 5
+RESUMING = 3
+"""So many steps after a resume open nothing by themselves."""
+STATE_VERSION = 6
 _THROUGHPUT_KEY = "perf/throughput"
-_EVENT: dict[Reason, EventName] = {"opened": "opened", "escalated": "updated", "updated": "updated"}
-
-
-@dataclass(slots=True)
-class Told:
-    """What judging added: rows, transitions and notifications for the outcome.
-
-    ``history`` says that the records now taken were there before anybody watched.
-    """
-
-    steps: list[StepRow] = field(default_factory=list)
-    transitions: list[Transition] = field(default_factory=list)
-    notifications: list[Notification] = field(default_factory=list)
-    history: bool = False
 
 
 class Run:
     """Everything known of one run, fed with its records in order."""
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(self, name: str, settings: Settings, silences: Silences | None = None) -> None:
+        """``silences`` are those in force, for all runs."""
         self.name = name
         self.settings = settings
+        self.silences = silences or Silences()
         self.attempts = Attempts()
-        self.incidents = OpenIncidents()
+        self.incidents = OpenIncidents(settings.policy)
         self.judged = JudgedSeries(name, settings)
         self.step = -1
         self.step_at = self.heard_at = 0.0
@@ -65,6 +47,14 @@ class Run:
         self.implausible = 0
         self.prints_total = False  # whether it tells the tokens of a step
         self.work: Work = {}
+        self.config: Work = {}
+        """What the resolved configuration says of what messages name."""
+        self.resumed_at: tuple[int, int] = (0, -1)
+        """Attempt and first step of the latest attempt."""
+        self.mute: Mute | None = None
+        """What the last step did that makes it open nothing by itself."""
+        self.apart_at = -2
+        """Last step that validated or saved."""
         self.ordinals = Ordinals()
         self.is_counted = False
         """Whether its steps have no numbers and are counted."""
@@ -110,6 +100,7 @@ class Run:
             self._take(step, now, told)
         if event.name == "config":
             self._compare(work(event.attributes), now, told)
+            self.config.update(named(event.attributes))
         if event.name == "resume":
             self.attempts.restarted(origin.source, origin.writer)
         if not self.attempts.is_current(origin.source, origin.writer):
@@ -168,38 +159,70 @@ class Run:
         self.steps_seen += fresh
         if not fresh or self.finished:
             return
-        subjects = frozenset(diagnosis.subject for incident in self.incidents for diagnosis in incident.diagnoses)
-        diagnoses = self.judged.diagnose(samples.step, facts.seconds, subjects)
-        moment = Moment(self.name, attempt, samples.step, now)
+        diagnoses = self.judged.diagnose(samples.step, facts.seconds, self.incidents.subjects)
+        self.mute = self._muted(attempt, samples.step, facts.seconds)
+        moment = Moment(self.name, attempt, samples.step, now, self.mute)
         self._tell(self.incidents.update(diagnoses, endings, moment), moment, told)
+
+    def _muted(self, attempt: int, step: int, seconds: Mapping[str, float]) -> Mute | None:
+        """What this step did besides training.  What a run does at every step mutes nothing."""
+        if self.resumed_at[0] != attempt:
+            self.resumed_at = attempt, step
+        if attempt > 1 and step - self.resumed_at[1] < RESUMING:
+            return "resume"
+        did: Mute | None = (
+            "validation" if "testing" in seconds else "checkpoint" if "save_checkpoint" in seconds else None
+        )
+        again, self.apart_at = step - self.apart_at <= 1, step if did else self.apart_at
+        return None if again else did
 
     def tune(self, settings: Settings) -> None:
         """Takes up other settings; baselines and incidents stay."""
         self.settings = settings
+        self.incidents.policy = settings.policy
         self.judged.tune(settings)
 
     # ------------------------------------------------------------------------------------------------ telling
+    def look(self, now: float, told: Told) -> bool:
+        """Lets time pass: what was held back may be told now.  Whether anything was."""
+        before = len(told.notifications)
+        waiting = self.incidents.waiting()
+        if waiting:
+            self._tell(waiting, Moment(self.name, self.attempts.current, self.step, now, self.mute), told)
+        return len(told.notifications) > before
+
+    def accept(self, incident: str, now: float, told: Told) -> bool:
+        """A person takes the level of an open incident for the normal one; False if none has that id."""
+        moment = Moment(self.name, self.attempts.current, self.step, now)
+        change = self.incidents.accept(incident, moment)
+        if change is not None:
+            self._tell((change,), moment, told)
+        return change is not None
+
     def _tell(self, changes: Iterable[Change], moment: Moment, told: Told) -> None:
-        """Says what is worth a message.  History opens nothing: what still holds at the first new step is told then."""
-        for before, after in changes:
-            why = reason(before, after)
-            if why is None or (told.history and not after.notified):
-                continue
-            message = compose(
-                after,
-                why,
-                step=moment.step,
-                now=moment.now,
-                recent=tuple(self.judged.recent.get(after.diagnoses[0].subject, ())),
-                link=self.settings.link,
-            )
-            told.transitions.append(_transition(after, _EVENT.get(why, "closed"), moment.step))
-            key = f"{after.id}-{len(after.notified) + 1}"
-            told.notifications.extend(
-                Notification(key, after.id, receiver, why, message) for receiver in self.settings.receivers
-            )
-            told_ratio = after.diagnoses[0].ratio
-            self.incidents.note(replace(after, notified=(*after.notified, why), told_ratio=told_ratio))
+        for incident in tell(changes, moment, partial(self._calm, moment), self._context, self.settings, told):
+            self.incidents.note(incident)
+
+    def _calm(self, moment: Moment, incident: Incident) -> Calm:
+        """A step that validates, saves or follows a resume opens nothing by itself: what lasts is told after it."""
+        is_apart = phases.is_apart(incident.diagnoses[0].subject)
+        begins_here = moment.mute == "resume" or incident.opened_step == moment.step
+        mute = moment.mute if begins_here and not is_apart else None
+        return calm(incident, moment.now, self.settings, self.silences, mute)
+
+    def _context(self, incident: Incident) -> Context:
+        judged = self.judged
+        subject = incident.diagnoses[0].subject
+        last: Sequence[float] = judged.recent.get(STEP) or ()
+        recent: Sequence[float] = judged.recent.get(subject) or last
+        return Context(
+            recent=tuple(recent),
+            step_s=last[-1] if last else None,
+            step_expected_s=judged.expected.get(STEP),
+            gpus=gpus(self.config),
+            config=self.config,
+            link=self.settings.link,
+        )
 
     # ------------------------------------------------------------------------------------------------ state
     def states(self) -> list[State]:
@@ -221,16 +244,21 @@ class Run:
             "prints_total": self.prints_total,
             "steps_seen": self.steps_seen,
             "work": self.work,
+            "config": self.config,
+            "resumed_at": list(self.resumed_at),
+            "apart_at": self.apart_at,
             "ordinals": self.ordinals.state(),
             "is_counted": self.is_counted,
         }
 
     @classmethod
-    def from_state(cls, name: str, settings: Settings, data: Mapping[str, Any]) -> Run:
+    def from_state(
+        cls, name: str, settings: Settings, data: Mapping[str, Any], silences: Silences | None = None
+    ) -> Run:
         """The inverse of the run's own state; series and steps are added by `judged.restore_series` and `recall`."""
-        self = cls(name, settings)
+        self = cls(name, settings, silences)
         self.attempts = Attempts.from_state(data["attempts"])
-        self.incidents = OpenIncidents.from_state(data["incidents"])
+        self.incidents = OpenIncidents.from_state(data["incidents"], settings.policy)
         self.judged.restore(data)
         self.implausible = data["implausible"]
         self.step, self.step_at = data["step"], data["step_at"]
@@ -239,31 +267,11 @@ class Run:
         self.finished, self.bar_full = data["finished"], data["bar_full"]
         self.steps_seen, self.prints_total = data["steps_seen"], data["prints_total"]
         self.work, self.is_counted = dict(data["work"]), data["is_counted"]
+        self.config, self.apart_at = dict(data["config"]), data["apart_at"]
+        self.resumed_at = (data["resumed_at"][0], data["resumed_at"][1])
         self.ordinals.restore(data["ordinals"])
         return self
 
     def recall(self, rows: Iterable[StepRow]) -> None:
         """Takes steps back from the store, so that a source that tells them again is recognised."""
         self.attempts.recall((row.attempt, row.step, steps.timings(row.values)) for row in rows)
-
-
-def _transition(incident: Incident, event: EventName, step: int) -> Transition:
-    lead = incident.diagnoses[0]
-    return Transition(
-        event=event,
-        incident=incident.id,
-        rule=lead.rule,
-        run=incident.run,
-        attempt=incident.attempt,
-        phase=lead.subject,
-        onset_step=lead.onset,
-        step=step,
-        ratio=round(lead.ratio, 4),
-        severity=incident.severity,
-        summary=lead.summary,
-        opened_step=incident.opened_step,
-        before=lead.before,
-        after=lead.after,
-        closed_as=incident.closed_as,
-        last_step=incident.last_step,
-    )

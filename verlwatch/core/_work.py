@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from verlwatch.core.incidents import KEYS as BY_PHASE
+
 KEYS: tuple[str, ...] = (
     "actor_rollout_ref.model.path",
     "trainer.nnodes",
@@ -30,12 +32,36 @@ KEYS: tuple[str, ...] = (
 )
 """World size, batch, lengths and parallel sizes: what a second of a phase depends on most."""
 
+NAMED: tuple[str, ...] = tuple(
+    dict.fromkeys(
+        (*KEYS, "rollout.nnodes", "rollout.n_gpus_per_node", *(key for keys in BY_PHASE.values() for key in keys))
+    )
+)
+"""What messages name besides: the GPUs of a trainer that generates elsewhere, and what each phase's time depends on."""
+
 Work = dict[str, str | int | float]
 
 
 def work(config: Mapping[str, str | int | float]) -> Work:
     """What a configuration says of the work."""
     return {key: config[key] for key in KEYS if key in config}
+
+
+def named(config: Mapping[str, str | int | float]) -> Work:
+    """What a configuration says of all that messages name."""
+    return {key: config[key] for key in NAMED if key in config}
+
+
+def gpus(config: Work) -> int | None:
+    """How many GPUs the run has; of an asynchronous trainer those that generate, too.  None where it is not known."""
+    training = _product(config, "trainer.nnodes", "trainer.n_gpus_per_node")
+    rollout = _product(config, "rollout.nnodes", "rollout.n_gpus_per_node")
+    return training + (rollout or 0) if training else None
+
+
+def _product(config: Work, *keys: str) -> int | None:
+    nodes, each = (config.get(key) for key in keys)
+    return nodes * each if isinstance(nodes, int) and isinstance(each, int) and nodes > 0 < each else None
 
 
 def differences(before: Work, after: Work) -> dict[str, tuple[str | int | float, str | int | float]]:

@@ -10,10 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from verlwatch.core._attempts import MAX_ATTEMPTS, RECALL
-from verlwatch.core._run import STATE_VERSION, Run, Told
+from verlwatch.core._run import STATE_VERSION, Run
 from verlwatch.core._sources import Reads, Sources
+from verlwatch.core._telling import Told
 from verlwatch.core.fleet import STATE_VERSION as AGENT_STATE_VERSION
 from verlwatch.core.fleet import AgentReport, Fleet
+from verlwatch.core.incidents import Silence, Silences, silence_from, silence_state
 from verlwatch.core.series import Watch
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import (
@@ -30,7 +32,13 @@ from verlwatch.core.types import (
     Transition,
 )
 
-_VERSIONS = {"run": STATE_VERSION, "series": Watch.STATE_VERSION, "agent": AGENT_STATE_VERSION}
+SILENCE_STATE_VERSION = 1
+_VERSIONS = {
+    "run": STATE_VERSION,
+    "series": Watch.STATE_VERSION,
+    "agent": AGENT_STATE_VERSION,
+    "silence": SILENCE_STATE_VERSION,
+}
 SILENT_S = 86_400.0
 """A run of which nothing was heard for so long may be forgotten where there is no room for another."""
 
@@ -45,8 +53,9 @@ class Engine(Reads):
         self.runs: dict[str, Run] = {}
         self.refused_runs = 0
         self.strange_states = 0
+        self.silences = Silences()
         self._sources = Sources(self.settings.line_limit)
-        self.fleet = Fleet(self.settings)
+        self.fleet = Fleet(self.settings, self.silences)
 
     # ------------------------------------------------------------------------------------------------ feeding
     def feed(self, chunk: Chunk, now: float) -> Outcome:
@@ -55,12 +64,14 @@ class Engine(Reads):
         return self.accept(extracts, now, cursors)
 
     def tick(self, now: float) -> Outcome:
-        """Lets time pass: closes constructs that nothing continued."""
+        """Lets time pass: closes constructs that nothing continued, ends silences, tells what was held back."""
         extracts, cursors = self._sources.tick(now)
-        return merged((self.accept(extracts, now, cursors), self._of_agents(lambda told: self.fleet.tick(now, told))))
+        read = self.accept(extracts, now, cursors)
+        agents = self._of_agents(lambda told: self.fleet.tick(now, told))
+        return merged((read, agents, self._look(now)))
 
     def deadline(self) -> float | None:
-        """When `tick` is wanted; None when only bytes can change anything."""
+        """When `tick` is wanted at the latest; for what is held back any time within a few seconds will do."""
         return min((at for at in (self._sources.deadline(), self.fleet.deadline()) if at is not None), default=None)
 
     def hear(self, report: AgentReport, now: float) -> Outcome:
@@ -70,6 +81,24 @@ class Engine(Reads):
     def expect(self, agents: Collection[str], now: float) -> Outcome:
         """From now on these agents are expected to be heard, and no others."""
         return self._of_agents(lambda told: self.fleet.expect(agents, now, told))
+
+    def silence(self, silence: Silence, now: float) -> Outcome:  # noqa: ARG002 - every entry takes the time
+        """Takes up a silence."""
+        self.silences.add(silence)
+        return Outcome(states=(_kept(silence),))
+
+    def end_silence(self, key: str, now: float) -> Outcome | None:
+        """Ends a silence, and tells what it held back; None if there is none of that id."""
+        silence = self.silences.remove(key)
+        return None if silence is None else merged((Outcome(states=(_kept(silence, forget=True),)), self._look(now)))
+
+    def accept_incident(self, key: str, now: float) -> Outcome | None:
+        """A person takes what an open incident tells of for the normal case; None if none has that id."""
+        told = Told()
+        for run in self.runs.values():
+            if run.accept(key, now, told):
+                return Outcome((), (), tuple(run.states()), tuple(told.transitions), tuple(told.notifications))
+        return None
 
     def finish(self, source: str, now: float) -> Outcome:
         """The source is read to its very end and will not grow (replay)."""
@@ -101,8 +130,10 @@ class Engine(Reads):
             with self._left_out_if_strange():
                 if state.kind == "agent":
                     self.fleet.restore(state.key, state.data or {})
+                elif state.kind == "silence":
+                    self.silences.add(silence_from(state.data or {}))
                 elif state.kind == "run":
-                    self.runs[state.key] = Run.from_state(state.key, self.settings, state.data or {})
+                    self.runs[state.key] = Run.from_state(state.key, self.settings, state.data or {}, self.silences)
         rows: dict[str, list[StepRow]] = {}
         for row in snapshot.steps:
             rows.setdefault(row.run, []).append(row)
@@ -137,6 +168,16 @@ class Engine(Reads):
         states = tuple(self.fleet.states())
         return Outcome(states=states, transitions=tuple(told.transitions), notifications=tuple(told.notifications))
 
+    def _look(self, now: float) -> Outcome:
+        """What may be told, or is over, because time has passed."""
+        told = Told()
+        over = self.silences.expire(now, {run.name: run.finished for run in self.runs.values()})
+        states = [_kept(silence, forget=True) for silence in over]
+        for run in self.runs.values():
+            if run.look(now, told):
+                states += run.states()
+        return Outcome((), (), tuple(states), tuple(told.transitions), tuple(told.notifications))
+
     def _take(self, run: Run, records: Iterable[Record], now: float, told: Told) -> None:
         for record in records:
             try:
@@ -157,12 +198,16 @@ class Engine(Reads):
                 return None
             forgotten += oldest.expire(now, told)
             del self.runs[oldest.name]
-        run = self.runs[name] = Run(name, self.settings)
+        run = self.runs[name] = Run(name, self.settings, self.silences)
         return run
 
 
 def _is_known(state: State) -> bool:
     return state.version == _VERSIONS.get(state.kind)
+
+
+def _kept(silence: Silence, *, forget: bool = False) -> State:
+    return State("silence", silence.id, SILENCE_STATE_VERSION, None if forget else silence_state(silence))
 
 
 def merged(outcomes: Iterable[Outcome]) -> Outcome:

@@ -11,17 +11,26 @@ are told neither as slow nor as stuck because of it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from verlwatch.core._run import Told
-from verlwatch.core.incidents import duration, incident_from, incident_id
+from verlwatch.core._telling import Told, calm, notify, record
+from verlwatch.core.incidents import (
+    NO_NEWS,
+    Moment,
+    Silences,
+    duration,
+    incident_from,
+    incident_id,
+    incident_state,
+    reason,
+)
 from verlwatch.core.settings import Settings
-from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Message, Notification, State, Transition
+from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Message, Reason, State
 
 LOST_S = 60.0
 BLIND_S = 60.0
-STATE_VERSION = 1
+STATE_VERSION = 2
 _NAMED = 5
 
 AgentRule = Literal["agent_lost", "blind"]
@@ -41,20 +50,23 @@ class AgentReport:
 
 @dataclass(slots=True)
 class _Agent:
-    """What is known of one agent; ``episodes`` counts what was told of it, so that no two have the same id."""
+    """What is known of one agent; ``episodes`` counts its incidents, so that no two have the same id."""
 
     report: AgentReport
     seen_at: float
     blind_since: float | None = None
     episodes: int = 0
     incidents: dict[AgentRule, Incident] = field(default_factory=dict)
+    ended: list[Incident] = field(default_factory=list)
+    """Closed, and not yet told to those who know that they were open."""
 
 
 class Fleet:
     """Every agent that was ever heard and is still expected."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, silences: Silences | None = None) -> None:
         self.settings = settings
+        self.silences = silences or Silences()
         self._agents: dict[str, _Agent] = {}
         self._dirty: set[str] = set()
         self._expected: frozenset[str] = frozenset()
@@ -72,8 +84,9 @@ class Fleet:
             if name in names:
                 self._agents[name].seen_at = now
             else:
-                for rule in list(self._agents[name].incidents):
-                    self._close(self._agents[name], rule, "expired", now, told)
+                agent = self._agents[name]
+                for rule in list(agent.incidents):
+                    self._close(agent, rule, "expired", now, told)
                 del self._agents[name]
                 self._dirty.add(name)
 
@@ -110,19 +123,21 @@ class Fleet:
 
     def _look(self, agent: _Agent, now: float, told: Told) -> None:
         if "agent_lost" not in agent.incidents and now - agent.seen_at >= LOST_S:
-            self._open(agent, "agent_lost", now, told)
+            self._open(agent, "agent_lost", now)
         if "blind" not in agent.incidents and agent.blind_since is not None and now - agent.blind_since >= BLIND_S:
-            self._open(agent, "blind", now, told)
+            self._open(agent, "blind", now)
+        for rule, incident in agent.incidents.items():
+            agent.incidents[rule] = self._tell(agent, incident, now, told)
+        after = [self._tell(agent, incident, now, told) for incident in agent.ended]
+        agent.ended = [incident for incident in after if incident.held]
 
     # ------------------------------------------------------------------------------------------------ telling
-    def _open(self, agent: _Agent, rule: AgentRule, now: float, told: Told) -> None:
+    def _open(self, agent: _Agent, rule: AgentRule, now: float) -> None:
         agent.episodes += 1
         report = agent.report
-        runs = ", ".join(report.runs[:_NAMED]) or "no run yet"
         advice: tuple[str, ...]
         if rule == "agent_lost":
             title = f"nothing heard of agent {report.name} for {duration(now - agent.seen_at)}"
-            summary = f"The {report.sources} files that it reads, of {runs}, are not watched until it is back."
             evidence: tuple[str, ...] = ()
             advice = (
                 f"see on {report.name} whether the host is up and `systemctl status verlwatch` says active",
@@ -130,36 +145,44 @@ class Fleet:
             )
         else:
             title = f"agent {report.name} cannot read {len(report.unreadable)} of its {report.sources} files"
-            summary = f"What they say of {runs} is not known until it can."
             evidence = report.unreadable[:_NAMED]
             advice = (f"see on {report.name}, with `verlwatch status`, what keeps it from reading: permissions, disk",)
         diagnosis = Diagnosis(
-            rule, f"agent {report.name}", report.name, "warning", 0, 0, 1.0, 0.0, 0.0, 0.0, title, evidence, advice
-        )
+            rule, f"agent {report.name}", report.name, "warning", 0, 0, 1.0, 0.0, 0.0, 0.0, title, evidence, advice,
+            scope=(("host", report.name),),
+        )  # fmt: skip
         key = incident_id(diagnosis.run, agent.episodes, rule, 0)
         agent.incidents[rule] = Incident(
-            key, diagnosis.run, agent.episodes, "firing", "warning", (diagnosis,), 0, now, 1.0, notified=("opened",)
+            key, diagnosis.run, agent.episodes, "firing", "warning", (diagnosis,), 0, now, 1.0
         )
-        self._say(agent.incidents[rule], title, summary, now, told)
-        self._dirty.add(report.name)
 
     def _close(self, agent: _Agent, rule: AgentRule, closed_as: ClosedAs, now: float, told: Told) -> None:
-        incident = agent.incidents.pop(rule)
-        closed = replace(
-            incident, state="closed", closed_as=closed_as, closed_step=0, notified=(*incident.notified, closed_as)
-        )
-        lasted = duration(max(0.0, now - incident.opened_at))
-        good = {"agent_lost": "is heard again", "blind": "can read all its files again"}[rule]
-        what = good if closed_as == "resolved" else "is no longer expected"
-        title = f"agent {agent.report.name} {what}, {lasted} after it was told"
-        self._say(closed, title, f"It was: {incident.diagnoses[0].summary}.", now, told)
-        self._dirty.add(agent.report.name)
+        """Ends an incident."""
+        closed = replace(agent.incidents.pop(rule), state="closed", closed_as=closed_as, closed_step=0)
+        after = self._tell(agent, closed, now, told)
+        if after.held:
+            agent.ended.append(after)
 
-    def _say(self, incident: Incident, title: str, summary: str, now: float, told: Told) -> None:
-        lead, reason = incident.diagnoses[0], incident.notified[-1]
+    def _tell(self, agent: _Agent, incident: Incident, now: float, told: Told) -> Incident:
+        """Says what is worth saying of an incident; the incident as it remembers that."""
+        noted = record(incident, Moment(incident.run, incident.attempt, 0, now), told)
+        quiet = calm(noted, now, self.settings, self.silences)
+        verdict = reason(noted, quiet, now, self.settings.policy)
+        if verdict.reason is not None:
+            noted = notify(noted, self._message(agent, noted, verdict.reason, now), self.settings, told)
+        else:
+            is_over = noted.state == "closed" and not noted.told
+            noted = replace(noted, held="" if is_over or verdict.held in NO_NEWS else str(verdict))
+        if noted != incident:
+            self._dirty.add(agent.report.name)
+        return noted
+
+    def _message(self, agent: _Agent, incident: Incident, why: Reason, now: float) -> Message:
+        lead = incident.diagnoses[0]
         is_open = incident.state != "closed"
-        message = Message(
-            incident.id, reason, incident.run, lead.rule, lead.subject, incident.severity, title, summary,
+        title, summary = _words(agent, incident, now)
+        return Message(
+            incident.id, why, incident.run, lead.rule, lead.subject, incident.severity, title, summary,
             0, 0, 1.0, 0.0, 0.0,
             evidence=lead.evidence if is_open else (),
             advice=lead.advice if is_open else (),
@@ -168,16 +191,6 @@ class Fleet:
             at=now,
             link=self.settings.link,
         )  # fmt: skip
-        told.transitions.append(
-            Transition(
-                "opened" if is_open else "closed", incident.id, lead.rule, incident.run, incident.attempt, lead.subject,
-                0, 0, 1.0, incident.severity, title, 0, 0.0, 0.0, incident.closed_as, None,
-            )
-        )  # fmt: skip
-        key = f"{incident.id}-{len(incident.notified)}"
-        told.notifications.extend(
-            Notification(key, incident.id, receiver, reason, message) for receiver in self.settings.receivers
-        )
 
     # ------------------------------------------------------------------------------------------------ state
     def states(self) -> list[State]:
@@ -193,6 +206,7 @@ class Fleet:
         """Takes up an agent where it was; `expect` says since when somebody listens again."""
         agent = _Agent(AgentReport(name, tuple(data["runs"]), data["sources"]), 0.0, None, data["episodes"])
         agent.incidents = {rule: incident_from(incident) for rule, incident in data["open"].items()}
+        agent.ended = [incident_from(incident) for incident in data["ended"]]
         self._agents[name] = agent
 
 
@@ -201,8 +215,26 @@ def _state(agent: _Agent) -> dict[str, Any]:
         "runs": list(agent.report.runs),
         "sources": agent.report.sources,
         "episodes": agent.episodes,
-        "open": {rule: asdict(incident) for rule, incident in agent.incidents.items()},
+        "open": {rule: incident_state(incident) for rule, incident in agent.incidents.items()},
+        "ended": [incident_state(incident) for incident in agent.ended],
     }
+
+
+def _words(agent: _Agent, incident: Incident, now: float) -> tuple[str, str]:
+    """Title and summary."""
+    lead, report = incident.diagnoses[0], agent.report
+    runs = ", ".join(report.runs[:_NAMED]) or "no run yet"
+    if incident.state != "closed":
+        if lead.rule == "agent_lost":
+            return (
+                lead.summary,
+                f"The {report.sources} files that it reads, of {runs}, are not watched until it is back.",
+            )
+        return lead.summary, f"What they say of {runs} is not known until it can."
+    good = {"agent_lost": "is heard again", "blind": "can read all its files again"}[lead.rule]
+    what = good if incident.closed_as == "resolved" else "is no longer expected"
+    lasted = duration(max(0.0, now - incident.opened_at))
+    return f"agent {report.name} {what}, {lasted} after it was told", f"It was: {lead.summary}."
 
 
 def _due(agent: _Agent) -> Iterator[float]:

@@ -63,3 +63,8 @@ def phase(name: str) -> Phase:
     if name in {STEP, THROUGHPUT}:
         return Phase(name, (), tokens=0.6 if name == STEP else 0.0, longest=0.2 if name == STEP else 0.0)
     return _BY_NAME[name]
+
+
+def is_apart(name: str) -> bool:
+    """Whether that is a phase which is no part of a training step."""
+    return name in _BY_NAME and _BY_NAME[name].apart

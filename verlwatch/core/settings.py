@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from verlwatch.core.incidents import Maintenance, Policy, Route, Window, Zone
+
+__all__ = ["Maintenance", "Policy", "Route", "Settings", "Window", "Zone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +15,8 @@ class Settings:
 
     ``receivers`` are the names of those who are told.  ``false_alarms_per_month`` is per run, all series together;
     ``min_step_share`` the part of a step that a changed phase must add to be told, ``limits`` the most seconds that a
-    phase (or ``step``) may take, whatever its past says.
+    phase (or ``step``) may take, whatever its past says.  ``routes`` say who of the receivers hears of what, ``policy``
+    how readily, ``quiet_hours`` and ``maintenance`` when not; their times are local times of ``zone``.
     """
 
     receivers: tuple[str, ...] = ()
@@ -22,3 +27,8 @@ class Settings:
     line_limit: int = 1 << 20
     max_runs: int = 1000
     link: str = ""
+    policy: Policy = field(default_factory=Policy)
+    routes: tuple[Route, ...] = ()
+    quiet_hours: tuple[Window, ...] = ()
+    maintenance: tuple[Maintenance, ...] = ()
+    zone: Zone = ()

@@ -17,7 +17,7 @@ Unit = Literal["ratio", "GB"]
 Action = Literal["opened", "changed", "returned", "settled"]
 EventName = Literal["opened", "updated", "closed"]
 ClosedAs = Literal["resolved", "accepted", "run ended", "expired"]
-Reason = Literal["opened", "updated", "escalated", "resolved", "accepted", "run ended", "expired"]
+Reason = Literal["opened", "updated", "escalated", "repeated", "reopened", "flapping"] | ClosedAs
 Language = Literal["en", "zh"]
 Scope = tuple[tuple[str, str], ...]
 Json = Mapping[str, Any]
@@ -172,7 +172,7 @@ class Diagnosis:
     """What a rule says of a run at one step; it holds as long as the rule keeps saying it.
 
     ``subject`` is the phase or metric concerned, ``cost_s`` the seconds it added to this step, ``evidence`` what was
-    seen (values and steps), ``advice`` what to try.
+    seen (values and steps), ``advice`` what to try, ``scope`` the hosts and ranks where those are known.
     """
 
     rule: str
@@ -188,14 +188,26 @@ class Diagnosis:
     summary: str
     evidence: tuple[str, ...]
     advice: tuple[str, ...] = ()
+    scope: Scope = ()
+
+
+class Notice(NamedTuple):
+    """What was said of an incident, when, and to whom; ``lead`` is the rule and the phase that led it."""
+
+    at: float
+    reason: Reason
+    severity: Severity
+    lead: tuple[str, str]
+    ratio: float
+    receivers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
     """Diagnoses of one cause, from opening to closing.  The first diagnosis is the one that names the incident.
 
-    ``told_ratio`` is the ratio that people were last told, ``lost_s`` the seconds it has cost so far.  Once closed,
-    ``last_step`` is the last step that it slowed, and ``closed_step`` the one at which that was known.
+    ``lost_s`` are the seconds it has cost so far, ``last_step`` is the last step that a closed one slowed.  ``told`` is
+    what people were told of it, ``recorded`` what history knows last, ``held`` why nobody is told now.
     """
 
     id: str
@@ -207,9 +219,10 @@ class Incident:
     opened_step: int
     opened_at: float
     worst_ratio: float
-    told_ratio: float = 0.0
     lost_s: float = 0.0
-    notified: tuple[Reason, ...] = ()
+    told: tuple[Notice, ...] = ()
+    recorded: Notice | None = None
+    held: str = ""
     closed_as: ClosedAs | None = None
     closed_step: int | None = None
     last_step: int | None = None
@@ -300,7 +313,7 @@ class StepRow(NamedTuple):
 class State:
     """A piece of the core's state for the store: JSON-safe ``data``, None to forget it; ``version`` tags its form."""
 
-    kind: Literal["run", "series", "agent"]
+    kind: Literal["run", "series", "agent", "silence"]
     key: str
     version: int
     data: Json | None

@@ -2,26 +2,31 @@
 
 Level-triggered: each step brings all diagnoses that hold, and an incident lasts as long as one of those that lead it.
 
-* Phases whose changes began within TOGETHER steps of each other are one incident; the one that costs most leads it.
+* Phases whose changes began within TOGETHER steps of each other are one incident; the one that costs most leads it, or
+  what explains all of them.
 * STEP and THROUGHPUT follow from the phases.  A diagnosis of theirs waits PATIENCE steps for a phase that explains it,
   and one that turns up while the change of a phase fades out belongs to that change.
+* What comes back within a few steps of its end is the same incident, open again.
+* What a person has accepted stays accepted while it lasts and does not grow by MOVED.
 * After the end of a run nothing opens until its next attempt.
+* A closed incident is kept until its end has been told to those who know of it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from verlwatch.core.incidents._reason import RANK
-from verlwatch.core.phases import STEP, THROUGHPUT
-from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Severity
+from verlwatch.core.incidents._grouping import ALL_SLOW, DERIVED, by_subject, cost_s, is_derived, order, worst
+from verlwatch.core.incidents._policy import Policy
+from verlwatch.core.incidents._reason import MOVED, Mute, news
+from verlwatch.core.phases import THROUGHPUT
+from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Notice
 
 TOGETHER = 3
 PATIENCE = 3
-DERIVED = frozenset({STEP, THROUGHPUT})
 
 
 class Ending(NamedTuple):
@@ -40,68 +45,136 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Where and when a step was judged."""
+    """Where and when a step was judged; ``mute`` is what made it a step that opens nothing by itself."""
 
     run: str
     attempt: int
     step: int
     now: float
+    mute: Mute | None = None
 
 
 class OpenIncidents:
-    """The incidents of one run that are not closed."""
+    """The incidents of one run: those that are open, and closed ones that are not done with."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy: Policy | None = None) -> None:
+        self.policy = policy or Policy()
         self._open: list[Incident] = []
+        self._lately: list[Incident] = []  # closed; may come back, or its end is not told yet
         self._absorbed: set[str] = set()  # derived subjects that belong to an incident already closed
         self._absorb_until = -1
+        self._accepted: dict[str, float] = {}  # subject -> ratio that a person has accepted
         self._counted = (0, -1)  # attempt and step whose cost is in: a second source may tell more of the same step
 
     def __iter__(self) -> Iterator[Incident]:
         return iter(self._open)
 
+    @property
+    def subjects(self) -> frozenset[str]:
+        """What is known of already: subjects of open incidents, and accepted ones."""
+        return frozenset(self._accepted) | {d.subject for incident in self._open for d in incident.diagnoses}
+
     def update(
         self, diagnoses: Sequence[Diagnosis], endings: Mapping[str, Ending], moment: Moment
     ) -> tuple[Change, ...]:
-        """Takes everything that holds at this step; ``endings`` says how the changes that ended just now ended."""
-        if not (diagnoses or self._open or self._absorbed):
+        """Takes everything that holds at this step; ``endings`` says how the changes that ended just now ended.
+
+        Answers with every incident that people may have to be told of, changed or not.
+        """
+        if not (diagnoses or self._open or self._absorbed or self._lately or self._accepted):
             return ()
-        left = {d.subject: d for d in diagnoses}
+        left = by_subject(diagnoses)
         again = (moment.attempt, moment.step) <= self._counted
         self._counted = max(self._counted, (moment.attempt, moment.step))
         if again:
             left = {subject: replace(d, cost_s=0.0) for subject, d in left.items()}
+        self._leave_out_accepted(left)
         changes = [self._refresh(incident, left, endings, moment) for incident in self._open]
         self._absorb(left, moment)
-        for diagnosis in sorted(left.values(), key=lambda d: (d.subject in DERIVED, -d.cost_s)):
+        for diagnosis in sorted(left.values(), key=order):
             self._place(diagnosis, changes, moment)
         self._open = [change.after for change in changes if change.after.state != "closed"]
-        return tuple(change for change in changes if change.before != change.after or not change.after.notified)
+        self._lately = [incident for incident in self._lately if self._is_of_use(incident, moment)]
+        untold = [Change(incident, incident) for incident in self._lately]
+        self._lately += [change.after for change in changes if change.after.state == "closed"]
+        return (*changes, *untold)
 
     def finish(self, moment: Moment, closed_as: ClosedAs = "run ended") -> tuple[Change, ...]:
         """The run is over, or will not be heard of any more: what is open ends with it."""
         end = Ending(closed_as, moment.step)
         changes = tuple(Change(incident, _closed(incident, end, moment)) for incident in self._open)
-        self._open, self._absorbed = [], set()
-        return changes
+        untold = tuple(Change(incident, incident) for incident in self._lately)
+        self._lately += [change.after for change in changes if change.after.told]
+        self._open, self._absorbed, self._accepted = [], set(), {}
+        return (*changes, *untold)
+
+    def waiting(self) -> tuple[Change, ...]:
+        """Every incident that people may have to be told of, though no step has been judged: time has passed.
+
+        What only history shows waits for the first new step.
+        """
+        known = (incident for incident in (*self._open, *self._lately) if incident.recorded is not None)
+        return tuple(Change(incident, incident) for incident in known)
+
+    def accept(self, key: str, moment: Moment) -> Change | None:
+        """A person says that the new level is the normal one; None if no open incident has that id."""
+        incident = next((incident for incident in self._open if incident.id == key), None)
+        if incident is None:
+            return None
+        self._accepted.update((d.subject, d.ratio) for d in incident.diagnoses)
+        change = Change(incident, _closed(incident, Ending("accepted", moment.step), moment))
+        self._open.remove(incident)
+        self._lately.append(change.after)
+        return change
 
     def note(self, incident: Incident) -> None:
-        """Replaces an open incident by a copy that remembers what was told of it."""
+        """Replaces an incident by a copy that remembers what was told of it."""
         self._open = [incident if known.id == incident.id else known for known in self._open]
+        self._lately = [incident if known.id == incident.id else known for known in self._lately]
+
+    # ------------------------------------------------------------------------------------------------ a step's way
+    def _leave_out_accepted(self, left: dict[str, Diagnosis]) -> None:
+        """Drops what a person has accepted; what is over, or has grown, is accepted no longer."""
+        self._accepted = {
+            subject: ratio
+            for subject, ratio in self._accepted.items()
+            if subject in left and not _has_grown(ratio, left[subject])
+        }
+        for subject in self._accepted:
+            del left[subject]
 
     def _refresh(
         self, incident: Incident, left: dict[str, Diagnosis], endings: Mapping[str, Ending], moment: Moment
     ) -> Change:
         """The incident with what still holds of it; closed when nothing of what leads it does."""
         members = [left.pop(d.subject) for d in incident.diagnoses if d.subject in left]
-        lead = incident.diagnoses[0].subject
-        leading = [d for d in members if (d.subject in DERIVED) == (lead in DERIVED)]
+        lead = incident.diagnoses[0]
+        leading = [d for d in members if is_derived(d) == is_derived(lead)]
         if leading:
             members = leading + [d for d in members if d not in leading]
-            return Change(incident, _firing(incident, members, moment))
+            return Change(incident, self._firing(incident, members, moment))
         self._absorbed.update(d.subject for d in members)
         self._absorb_until = moment.step + PATIENCE
-        return Change(incident, _closed(incident, endings.get(lead, Ending("resolved", moment.step - 1)), moment))
+        ending = endings.get(lead.subject, Ending("resolved", moment.step - 1))
+        return Change(incident, _closed(incident, ending, moment))
+
+    def _firing(self, incident: Incident, members: Sequence[Diagnosis], moment: Moment) -> Incident:
+        waited = moment.step - incident.opened_step >= PATIENCE
+        lead = members[0]
+        same = lead.subject == incident.diagnoses[0].subject
+        lost = incident.lost_s + cost_s(members)
+        lasted = moment.step - lead.onset + 1
+        severity = worst((incident.severity, *(d.severity for d in members)))
+        if severity == "warning" and lasted >= self.policy.critical_steps and lost >= self.policy.critical_cost_s:
+            severity = "critical"
+        return replace(
+            incident,
+            state="firing" if incident.state == "firing" or waited else "pending",
+            diagnoses=tuple(members),
+            severity=severity,
+            worst_ratio=max(incident.worst_ratio, lead.ratio) if same else lead.ratio,
+            lost_s=lost,
+        )
 
     def _absorb(self, left: dict[str, Diagnosis], moment: Moment) -> None:
         """Drops derived diagnoses that are the fading trace of an incident just closed."""
@@ -112,30 +185,57 @@ class OpenIncidents:
             del left[subject]
 
     def _place(self, diagnosis: Diagnosis, changes: list[Change], moment: Moment) -> None:
-        """Joins a diagnosis to the incident it belongs to, or opens one for it."""
+        """Joins a diagnosis to the incident it belongs to, opens one again or opens one for it."""
         for i, (before, after) in enumerate(changes):
             if after.state != "closed" and abs(after.diagnoses[0].onset - diagnosis.onset) <= TOGETHER:
                 changes[i] = Change(before, _joined(after, diagnosis, moment))
                 return
+        earlier = self._come_back(diagnosis, moment)
+        if earlier is not None:
+            changes.append(Change(earlier, _reopened(earlier, diagnosis, moment)))
+            return
         incident = _new(diagnosis, moment)
-        if incident.diagnoses[0].subject not in DERIVED:
+        if not is_derived(incident.diagnoses[0]):
             incident = replace(incident, state="firing")
         changes.append(Change(None, incident))
 
+    def _come_back(self, diagnosis: Diagnosis, moment: Moment) -> Incident | None:
+        """The incident of the same subject that ended a few steps ago; it is closed no longer."""
+        for incident in reversed(self._lately):
+            if incident.diagnoses[0].subject == diagnosis.subject and self._may_come_back(incident, moment):
+                self._lately.remove(incident)
+                return incident
+        return None
+
+    def _may_come_back(self, incident: Incident, moment: Moment) -> bool:
+        ended = incident.closed_step if incident.closed_step is not None else -1
+        near = incident.attempt == moment.attempt and moment.step - ended <= self.policy.reopen_steps
+        return near and incident.closed_as == "resolved"
+
+    def _is_of_use(self, incident: Incident, moment: Moment) -> bool:
+        """Whether a closed incident may come back, or has an end that people must still be told."""
+        is_untold = bool(incident.told) and news(incident.told[-1], incident) is not None
+        return is_untold or self._may_come_back(incident, moment)
+
+    # ------------------------------------------------------------------------------------------------ state
     def state(self) -> dict[str, Any]:
         """JSON-safe; the inverse of `from_state`."""
         return {
-            "open": [asdict(incident) for incident in self._open],
+            "open": [incident_state(incident) for incident in self._open],
+            "lately": [incident_state(incident) for incident in self._lately],
+            "accepted": self._accepted,
             "absorbed": sorted(self._absorbed),
             "absorb_until": self._absorb_until,
             "counted": list(self._counted),
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> OpenIncidents:
+    def from_state(cls, state: Mapping[str, Any], policy: Policy | None = None) -> OpenIncidents:
         """The inverse of `state`."""
-        self = cls()
+        self = cls(policy)
         self._open = [incident_from(data) for data in state["open"]]
+        self._lately = [incident_from(data) for data in state["lately"]]
+        self._accepted = dict(state["accepted"])
         self._absorbed = set(state["absorbed"])
         self._absorb_until = state["absorb_until"]
         self._counted = (state["counted"][0], state["counted"][1])
@@ -162,34 +262,38 @@ def _new(diagnosis: Diagnosis, moment: Moment) -> Incident:
     )
 
 
+def _reopened(incident: Incident, diagnosis: Diagnosis, moment: Moment) -> Incident:
+    """The incident as it was before its end; what it cost goes on adding up."""
+    return replace(
+        incident,
+        state="firing",
+        severity=diagnosis.severity,
+        diagnoses=(diagnosis,),
+        worst_ratio=max(incident.worst_ratio, diagnosis.ratio),
+        lost_s=incident.lost_s + _cost_since_onset(diagnosis, moment),
+        closed_as=None,
+        closed_step=None,
+        last_step=None,
+    )
+
+
 def _joined(incident: Incident, diagnosis: Diagnosis, moment: Moment) -> Incident:
-    """The incident with one more diagnosis.  A phase takes the lead of one that only a derived metric opened."""
-    if incident.diagnoses[0].subject in DERIVED and diagnosis.subject not in DERIVED:
+    """The incident with one more diagnosis.  What explains the one that leads it takes the lead."""
+    lead = incident.diagnoses[0]
+    if is_derived(lead) and not is_derived(diagnosis):
         new = _new(diagnosis, moment)
         if incident.state == "firing":  # people know it by its id
             new = replace(incident, worst_ratio=diagnosis.ratio, lost_s=new.lost_s)
         return replace(new, state="firing", diagnoses=(diagnosis, *incident.diagnoses))
-    cost = 0.0 if diagnosis.subject in DERIVED else _cost_since_onset(diagnosis, moment)
-    return replace(
-        incident,
-        diagnoses=(*incident.diagnoses, diagnosis),
-        severity=_worst((incident.severity, diagnosis.severity)),
-        lost_s=incident.lost_s + cost,
-    )
-
-
-def _firing(incident: Incident, members: Sequence[Diagnosis], moment: Moment) -> Incident:
-    waited = moment.step - incident.opened_step >= PATIENCE
-    lead = members[0]
-    same = lead.subject == incident.diagnoses[0].subject
-    return replace(
-        incident,
-        state="firing" if incident.state == "firing" or waited else "pending",
-        diagnoses=tuple(members),
-        severity=_worst((incident.severity, *(d.severity for d in members))),
-        worst_ratio=max(incident.worst_ratio, lead.ratio) if same else lead.ratio,
-        lost_s=incident.lost_s + sum(max(0.0, d.cost_s) for d in members if d.subject not in DERIVED or d is lead),
-    )
+    severity = worst((incident.severity, diagnosis.severity))
+    if diagnosis.rule == ALL_SLOW:
+        lost = max(incident.lost_s, _cost_since_onset(diagnosis, moment))
+        members = (diagnosis, *incident.diagnoses)
+        return replace(incident, diagnoses=members, severity=severity, lost_s=lost, worst_ratio=diagnosis.ratio)
+    is_counted = is_derived(diagnosis) or lead.rule == ALL_SLOW
+    cost = 0.0 if is_counted else _cost_since_onset(diagnosis, moment)
+    members = (*incident.diagnoses, diagnosis)
+    return replace(incident, diagnoses=members, severity=severity, lost_s=incident.lost_s + cost)
 
 
 def _cost_since_onset(diagnosis: Diagnosis, moment: Moment) -> float:
@@ -210,13 +314,35 @@ def _closed(incident: Incident, ending: Ending, moment: Moment) -> Incident:
     )
 
 
-def _worst(severities: Iterable[Severity]) -> Severity:
-    return max(severities, key=lambda severity: RANK[severity])
+def _has_grown(accepted: float, diagnosis: Diagnosis) -> bool:
+    """Whether it is worse by MOVED than what was accepted; of throughput less is worse."""
+    factor = diagnosis.ratio / accepted
+    return (1 / factor if diagnosis.subject == THROUGHPUT else factor) >= MOVED
+
+
+def incident_state(incident: Incident) -> dict[str, Any]:
+    """JSON-safe; the inverse of `incident_from`."""
+    recorded = None if incident.recorded is None else list(incident.recorded)
+    return {**asdict(incident), "told": [list(notice) for notice in incident.told], "recorded": recorded}
 
 
 def incident_from(data: Mapping[str, Any]) -> Incident:
-    """An incident from what `asdict` made of it, by way of JSON."""
-    diagnoses = tuple(
-        Diagnosis(**{**d, "evidence": tuple(d["evidence"]), "advice": tuple(d["advice"])}) for d in data["diagnoses"]
+    """The inverse of `incident_state`, by way of JSON."""
+    return Incident(
+        **{
+            **data,
+            "diagnoses": tuple(map(_diagnosis_from, data["diagnoses"])),
+            "told": tuple(map(_notice_from, data["told"])),
+            "recorded": None if data["recorded"] is None else _notice_from(data["recorded"]),
+        }
     )
-    return Incident(**{**data, "diagnoses": diagnoses, "notified": tuple(data["notified"])})
+
+
+def _diagnosis_from(data: Mapping[str, Any]) -> Diagnosis:
+    scope = tuple((label, value) for label, value in data["scope"])
+    return Diagnosis(**{**data, "evidence": tuple(data["evidence"]), "advice": tuple(data["advice"]), "scope": scope})
+
+
+def _notice_from(data: Sequence[Any]) -> Notice:
+    at, why, severity, (rule, phase), ratio, receivers = data
+    return Notice(at, why, severity, (rule, phase), ratio, tuple(receivers))

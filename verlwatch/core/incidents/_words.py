@@ -1,0 +1,56 @@
+"""Values in the words of a message: durations, quantities, lists of ranks, a line of bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import isfinite
+
+from verlwatch.core.phases import THROUGHPUT
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """One bar a value, the smallest lowest; empty for fewer than two values."""
+    largest = max((abs(value) for value in values if isfinite(value)), default=0.0) or 1.0
+    values = [value / largest for value in values if isfinite(value)]  # so that no difference overflows
+    if len(values) < 2:  # noqa: PLR2004 - a line needs two points
+        return ""
+    low, high = min(values), max(values)
+    span = (high - low) or 1.0
+    return "".join(_BARS[min(7, int(8 * (value - low) / span))] for value in values)
+
+
+def quantity(metric: str, value: float) -> str:
+    """A value of ``metric`` with its unit, in three significant digits."""
+    return f"{value:.3g} tokens/s/GPU" if metric == THROUGHPUT else duration(value)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them: 0.31 s, 41.2 s, 12 min, 3.4 h."""
+    if seconds < 100:  # noqa: PLR2004 - up to here seconds are what people think in
+        return f"{seconds:.3g} s"
+    if seconds < 600:  # noqa: PLR2004 - the same
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"  # noqa: PLR2004 - two hours
+
+
+def amount(value: float) -> str:
+    """A number of things in two digits, without an exponent: 0.42, 6.9, 118."""
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"  # noqa: PLR2004 - two digits
+
+
+def listed(values: Iterable[str], most: int = 8) -> str:
+    """Numbers in spans and names one by one: ``0-3, 7, node-2``; ``and 5 more`` where there are many."""
+    given = list(dict.fromkeys(values))
+    numbers = sorted(int(value) for value in given if value.isascii() and value.isdigit())
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    shown = [str(first) if first == last else f"{first}-{last}" for first, last in spans]
+    shown += sorted(value for value in given if not (value.isascii() and value.isdigit()))
+    more = f" and {len(shown) - most} more" if len(shown) > most else ""
+    return ", ".join(shown[:most]) + more
