@@ -3,13 +3,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint soak bench clean
+.PHONY: help demo test lint soak bench bench-detection clean
 
 help:
 	@echo 'make demo   watch a recorded run live: the messages a team would get, in under a minute'
 	@echo 'make test   linters, type checks and the whole test suite'
 	@echo 'make soak   the same, with 10,000 file histories, 720 kills, 10,000 fuzzed lines of each form, ten minutes of silence'
-	@echo 'make bench  all benchmarks, one table each'
+	@echo 'make bench  all benchmarks, one table each (make bench-detection: those of the detector alone)'
 	@echo 'make clean  remove the virtual environment and caches'
 
 $(VENV)/.installed: pyproject.toml .ci/setup
@@ -32,8 +32,11 @@ test: lint
 soak: $(VENV)/.dev
 	VERLWATCH_SOAK=1 $(BIN)/pytest $(PYTEST_ARGS)
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.dev bench-detection
 	for script in benchmarks/[!_]*.py; do $(BIN)/python $$script || exit 1; done
+
+bench-detection: $(VENV)/.dev
+	for script in score peers months tcpd; do $(BIN)/python benchmarks/detection/$$script.py || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -176,7 +176,7 @@ def told(kind: str, heard: Sequence[Heard]) -> dict[str, Any]:
     out["onset_error"] = _middle([abs(alarm.onset - one.onset) for one, alarm in first])
     if fault.ratio is not None:
         off = [abs(alarm.ratio / fault.ratio - 1.0) for _, alarm in first if alarm.ratio]
-        out["effect_error"] = _middle([round(error, 3) for error in off])
+        out["effect_error"] = _middle(off)
     if fault.lasts is not None:
         ends = [any(0 <= e.step - one.end < CLOSED_WITHIN for e in one.events if e.kind == "close") for one in heard]
         out["closed"] = round(sum(ends) / len(ends), 3)
@@ -200,7 +200,7 @@ def _middle(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
     """Median, and the smallest value that nine in ten do not exceed."""
     if not values:
         return None, None
-    return median(values), sorted(values)[math.ceil(0.9 * len(values)) - 1]
+    return round(median(values), 4), round(sorted(values)[math.ceil(0.9 * len(values)) - 1], 4)
 
 
 # ---------------------------------------------------------------------------------------------------- the table

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.detection import adapter, generate, tcpd
+from benchmarks.detection import adapter, generate, peers, tcpd
+from benchmarks.detection._published import TESTS
 from benchmarks.detection.generate import FAULTS, LENGTHS, PHYSICS, STRESSES, series
 from benchmarks.detection.score import Detector, Job, hear, plan, score, stresses_of, table
 
@@ -154,6 +155,18 @@ def test_stresses_are_named_by_commas_and_an_unknown_one_is_told() -> None:
     assert stresses_of("") == NONE
     with pytest.raises(Exception, match="no such stress: cold; there are corr, heavy"):
         stresses_of("cold")
+
+
+# ---------------------------------------------------------------------------------------------------- the peers
+@pytest.mark.parametrize("name", ["ewma", "cusum", "page-hinkley", "adwin", "pelt"])
+def test_a_peer_at_its_limit_tells_a_doubled_phase_and_is_quiet_before(name: str) -> None:
+    made = series(7, 600, "shift_100", "update_actor")
+    heard = hear(peers.make(name, "adjusted", peers.LIMITS[name, "adjusted"], made.phase, 1.0), made)
+    assert made.onset <= heard.alarms[0].step <= made.onset + 12
+
+
+def test_every_peer_has_a_limit() -> None:
+    assert set(peers.LIMITS) == {(name, shown) for name in (*TESTS, peers.PELT) for shown in peers.SHOWN}
 
 
 # ------------------------------------------------------------------------------------- the Turing dataset's measures
