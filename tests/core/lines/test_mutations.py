@@ -72,13 +72,20 @@ def batches(seed: int, lines: int) -> Iterator[bytes]:
 
 
 def texts(data: bytes) -> list[str]:
-    """Every physical line as it stands, and what each writer said, written as one."""
+    """Every physical line as it stands, what each writer said, written as one, and the seams of cut step lines."""
     lines = [unshipped(line.decode(errors="replace")).text for line in data.split(b"\n")]
     said: defaultdict[object, list[str]] = defaultdict(list)
     for line in lines:
         for message in messages(line):
             said[message.writer].append(message.text)
-    return [*lines, *("".join(parts) for parts in said.values())]
+    seams = [
+        part[-40:] + rest[:40]
+        for parts in said.values()
+        for number, part in enumerate(parts)
+        if part.startswith("step:")
+        for rest in parts[number + 1 : number + 65]
+    ]
+    return [*lines, *("".join(parts) for parts in said.values()), *seams]
 
 
 def standing(data: bytes) -> set[float]:

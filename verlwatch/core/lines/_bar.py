@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import re
 
+from verlwatch.core.lines._line import Attributes
+
 _BAR = re.compile(
     r"([A-Za-z][\w ()-]{0,40}): *[0-9]{1,3}%\|[^|]{0,1000}\| *([0-9]{1,18})/([0-9]{1,18}) "
     r"\[([0-9]{1,9}(?::[0-9]{2}){1,2})<[^,\]]{0,40}(?:, *([0-9]{1,18}(?:\.[0-9]{1,9})?)(s/it|it/s))?"
 )
 
 
-def bar(text: str) -> tuple[str, dict[str, str | int | float]] | None:
+def bar(text: str) -> tuple[str, Attributes] | None:
     """Its title; ``done`` and ``total``, ``elapsed_s`` and, once known, ``s_per_it``.  None if it is no bar."""
     found = _BAR.match(text)
     if found is None:
         return None
     title, done, total, clock, rate, unit = found.groups()
-    said: dict[str, str | int | float] = {"done": int(done), "total": int(total), "elapsed_s": _seconds(clock)}
+    said: Attributes = {"done": int(done), "total": int(total), "elapsed_s": _seconds(clock)}
     if rate and (pace := float(rate)):
         said["s_per_it"] = pace if unit == "s/it" else 1 / pace
     return title, said

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from verlwatch.core.lines._line import TEXT_LENGTH
+from verlwatch.core.lines._line import TEXT_LENGTH, Attributes
 
 KEYS = 600
 KEY_LENGTH = 200
@@ -24,8 +24,6 @@ _TOKEN = re.compile(r"token(?!iz)")  # neither tokenizer nor tokenization
 _LOGIN = re.compile(r"://[^\s/@]{1,200}@")
 _NUMERIC = re.compile(r"[-+.eE0-9]+|true|false|null|None|True|False")
 _SIGNED_64 = 1 << 63
-
-Attributes = dict[str, str | int | float]
 
 
 def attributes(values: Iterable[tuple[str, Any]]) -> Attributes:

@@ -17,6 +17,9 @@ from verlwatch.core.types import NOBODY, Severity, Writer
 TEXT_LENGTH: Final = 300
 """Characters that a text among the attributes, or an excerpt, holds at most."""
 
+Attributes = dict[str, str | int | float]
+"""What an event tells, by name."""
+
 _SHOWS_SAMPLES = re.compile("Reward(?!Model)|compute_reward|AgentLoop|ExecutionWorker")
 _FROM_ROLLOUT = re.compile("Reward|compute_reward|AgentLoop|ExecutionWorker|WorkerDict|vLLM|SGLang|Rollout")
 
@@ -73,7 +76,7 @@ class Fact:
     excerpt: str = ""
 
 
-def known(attributes: Mapping[str, str | float | None]) -> dict[str, str | int | float]:
+def known(attributes: Mapping[str, str | float | None]) -> Attributes:
     """Those that are known: neither None nor an empty text.  Long texts are cut."""
     return {
         name: value[:TEXT_LENGTH].strip() if isinstance(value, str) else value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from verlwatch.core.lines._line import Attributes
 from verlwatch.core.lines._names import phase_of
 
 _RANK = re.compile(r"rank ([0-9]{1,6}): ")
@@ -14,9 +15,9 @@ _ROLE = re.compile(r"([\w ]{1,80}) (Before|After) ([A-Za-z_]\w{0,80})$")
 _SHARED = frozenset({"dp actor compute_log_prob", "megatron actor compute_log_prob"})  # the reference policy's too
 
 
-def moment(head: str) -> dict[str, str | int | float]:
+def moment(head: str) -> Attributes:
     """``when`` (before, after), ``phase``, ``role`` and ``rank``: those that the head names."""
-    said: dict[str, str | int | float] = {"head": head}
+    said: Attributes = {"head": head}
     if rank := _RANK.match(head):
         said["rank"] = int(rank[1])
         head = head[rank.end() :]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isfinite
 
-from verlwatch.core.lines._line import Fact, Line, Numbers
+from verlwatch.core.lines._line import Attributes, Fact, Line, Numbers
 
 GROUPS = ("value", "metric", "unit", "rank", "step")
 LONGEST = 16_384
@@ -91,7 +91,7 @@ class OwnLine:
         whole = {name: _whole(name, groups[name]) for name in ("rank", "step") if name in groups}
         if "step" in whole and "rank" not in whole and not line.from_rollout:
             return Numbers(whole["step"], {f"own/{metric}": value})
-        said: dict[str, str | int | float] = {"line": self.NAME, "metric": metric, "value": value}
+        said: Attributes = {"line": self.NAME, "metric": metric, "value": value}
         return Fact("own", said | ({"unit": unit[:_UNIT]} if unit else {}) | whole)
 
 

@@ -21,4 +21,4 @@ _HEAD = re.compile(r":(?:actor|task)_name:([\w.:<>()=, -]{1,100})$")
 def parse(line: Line) -> Fact | None:
     """The ``name``."""
     head = _HEAD.match(line.text) if not line.cut else None
-    return Fact("actor", {"name": head[1]}) if head else None
+    return Fact(NAME, {"name": head[1]}) if head else None

@@ -92,7 +92,7 @@ class _Statistics:
 
     def close(self) -> Fact | None:
         """The counters that came, under their last names."""
-        return Fact("async_trainer", {"what": "statistics", **self._values}) if self._values else None
+        return Fact(NAME, {"what": "statistics", **self._values}) if self._values else None
 
 
 def parse(line: Line) -> Fact | _Statistics | None:
@@ -106,7 +106,7 @@ def parse(line: Line) -> Fact | _Statistics | None:
     for what, pattern, names in _FORMS:
         if found := pattern.match(text):
             said = {name: number(value) for name, value in zip(names, found.groups(), strict=True) if value}
-            return Fact("async_trainer", {"what": what, **said})
+            return Fact(NAME, {"what": what, **said})
     return None
 
 

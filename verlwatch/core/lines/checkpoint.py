@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._line import TEXT_LENGTH, Fact, Line
+from verlwatch.core.lines._line import Fact, Line, known
 
 NAME: Final = "checkpoint"
 NEEDLES: Final = (b"local_global_step_folder: ",)
@@ -25,4 +25,4 @@ def parse(line: Line) -> Fact | None:
         return None
     folder = found[1].strip()
     step = _STEP.search(folder)
-    return Fact("checkpoint", {"folder": folder[:TEXT_LENGTH], **({"step": int(step[1])} if step else {})})
+    return Fact(NAME, known({"folder": folder, "step": int(step[1]) if step else None}))

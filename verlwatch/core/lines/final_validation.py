@@ -15,7 +15,7 @@ import re
 from typing import Final
 
 from verlwatch.core.lines import _pprint
-from verlwatch.core.lines._line import Fact, Line, Said, Take
+from verlwatch.core.lines._line import Attributes, Fact, Line, Said, Take
 
 NAME: Final = "final_validation"
 NEEDLES: Final = (b"validation ",)
@@ -62,7 +62,7 @@ class Validation:
         return Fact(self._name, _metrics("".join(self._texts)))
 
 
-def _metrics(text: str) -> dict[str, str | int | float]:
+def _metrics(text: str) -> Attributes:
     """Finite numbers whose end is seen."""
     metrics = {key: float(number) for key, number in _METRIC.findall(text)[:_METRICS]}
     return {key: value for key, value in metrics.items() if math.isfinite(value)}

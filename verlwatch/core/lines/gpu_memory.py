@@ -50,7 +50,7 @@ def parse(line: Line) -> Fact | None:
         numbers = numbers[:1]
     names = ("allocated_gb", "reserved_gb", "used_gb", "total_gb")
     values = {name: float(text) for name, text in zip(names, numbers, strict=False) if text is not None}
-    return Fact("gpu_memory", {**moment(head), **values, "unit": unit})
+    return Fact(NAME, {**moment(head), **values, "unit": unit})
 
 
 def _may_be_cut(line: Line, allocated: str, reserved: str) -> bool:

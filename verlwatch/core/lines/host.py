@@ -20,4 +20,4 @@ _HOST = re.compile(r"(?:\[ASYNC MAIN\] )?TaskRunner hostname: (\S{1,253}), PID: 
 def parse(line: Line) -> Fact | None:
     """``host`` and ``pid`` of the process that trains."""
     host = _HOST.match(line.text.rstrip()) if not line.cut and not line.from_rollout else None
-    return Fact("host", {"host": host[1], "pid": int(host[2])}) if host else None
+    return Fact(NAME, {"host": host[1], "pid": int(host[2])}) if host else None

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._line import Fact, Line, Take
+from verlwatch.core.lines._line import Attributes, Fact, Line, Take
 from verlwatch.core.lines._quantity import NUMBER, seconds
 
 NAME: Final = "nccl_tests"
@@ -38,7 +38,7 @@ class _Table:
     BYTES = 1 << 18
 
     def __init__(self) -> None:
-        self._values: dict[str, str | int | float] = {}
+        self._values: Attributes = {}
         self._rows = 0
 
     def take(self, line: Line, said: object, /) -> Take:
@@ -58,7 +58,7 @@ class _Table:
 
     def close(self) -> Fact | None:
         """What each size took, as far as the rows came."""
-        return Fact("nccl_tests", self._values) if self._values else None
+        return Fact(NAME, self._values) if self._values else None
 
     def _add(self, row: re.Match[str]) -> None:
         size, kind, operation, time, algorithm, bus, time_in_place, _, bus_in_place = row.groups()
@@ -82,4 +82,4 @@ def parse(line: Line) -> Fact | _Table | None:
 
 def _average(line: Line) -> Fact | None:
     average = _AVERAGE.match(line.text.rstrip()) if not line.cut else None
-    return Fact("nccl_tests", {"busbw_gb_s": float(average[1])}) if average else None
+    return Fact(NAME, {"busbw_gb_s": float(average[1])}) if average else None

@@ -23,4 +23,4 @@ def parse(line: Line) -> Fact | None:
     if found is None or found[0] not in _TITLES:
         return None
     title, said = found
-    return Fact("phase_bar", {"phase": title.lower().replace(" ", "_").replace("-", "_"), **said})
+    return Fact(NAME, {"phase": title.lower().replace(" ", "_").replace("-", "_"), **said})

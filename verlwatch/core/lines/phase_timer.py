@@ -27,5 +27,5 @@ def parse(line: Line) -> Fact | None:
     if timer is None:
         return None
     if timer[2]:
-        return Fact("phase_timer", {"phase": timer[1], "what": "start"})
-    return Fact("phase_timer", {"phase": timer[1], "what": "end", "elapsed_s": seconds(timer[3], timer[4])})
+        return Fact(NAME, {"phase": timer[1], "what": "start"})
+    return Fact(NAME, {"phase": timer[1], "what": "end", "elapsed_s": seconds(timer[3], timer[4])})

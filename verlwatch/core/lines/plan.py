@@ -23,8 +23,8 @@ def parse(line: Line) -> Fact | None:
     if line.cut or line.from_rollout:
         return None
     if total := _TOTAL.match(line.text):
-        return Fact("plan", {"total": int(total[1])})
+        return Fact(NAME, {"total": int(total[1])})
     if sizes := _SIZES.match(line.text):
         found = {"train_batches": sizes[1], "val_batches": sizes[2]}
-        return Fact("plan", {name: int(size) for name, size in found.items() if size})
+        return Fact(NAME, {name: int(size) for name, size in found.items() if size})
     return None

@@ -29,4 +29,4 @@ def parse(line: Line) -> Fact | None:
     text = bare(line).text
     preempted = _PREEMPTED.match(text)
     total = _TOTAL.search(text.rstrip()[-80:]) if preempted else None
-    return Fact("preemption", {"mode": preempted[1].lower(), "total": int(total[1])}) if preempted and total else None
+    return Fact(NAME, {"mode": preempted[1].lower(), "total": int(total[1])}) if preempted and total else None

@@ -21,4 +21,4 @@ _TITLES = ("Training Progress", "Running step")
 def parse(line: Line) -> Fact | None:
     """``done`` and ``total`` steps, ``elapsed_s``, and ``s_per_it`` once the bar knows it."""
     found = bar(line.text) if line.is_bar else None
-    return Fact("progress", found[1]) if found and found[0] in _TITLES else None
+    return Fact(NAME, found[1]) if found and found[0] in _TITLES else None

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._line import Fact, Line
+from verlwatch.core.lines._line import Fact, Line, known
 
 NAME: Final = "rank"
 NEEDLES: Final = (b"global_step_", b"local rank ")
@@ -29,7 +29,7 @@ def parse(line: Line) -> Fact | None:
         return None
     if found := _RANK.match(line.text):
         world = _WORLD.search(line.text)
-        size = {"world_size": int(world[1])} if world else {}
-        return Fact("rank", {"rank": int(found[1] or found[2]), **size})
+        size = int(world[1]) if world else None
+        return Fact(NAME, known({"rank": int(found[1] or found[2]), "world_size": size}))
     local = _LOCAL.match(line.text.rstrip()) if not line.cut else None
-    return Fact("rank", {"local_rank": int(local[1])}) if local else None
+    return Fact(NAME, {"local_rank": int(local[1])}) if local else None

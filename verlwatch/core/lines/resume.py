@@ -27,9 +27,9 @@ def parse(line: Line) -> Fact | None:
     if line.cut or line.from_rollout:
         return None
     if line.text.rstrip() == "Training from scratch":
-        return Fact("resume", {"from": "scratch"})
+        return Fact(NAME, {"from": "scratch"})
     if step := _STEP.match(line.text):
-        return Fact("resume", {"from": "checkpoint", "step": int(step[1])})
+        return Fact(NAME, {"from": "checkpoint", "step": int(step[1])})
     if folder := _FOLDER.match(line.text):
-        return Fact("resume", {"from": "checkpoint", "step": int(folder[2]), "folder": folder[1][:TEXT_LENGTH]})
+        return Fact(NAME, {"from": "checkpoint", "step": int(folder[2]), "folder": folder[1][:TEXT_LENGTH]})
     return None

@@ -16,7 +16,7 @@ import re
 from typing import Final
 
 from verlwatch.core.lines._heads import bare
-from verlwatch.core.lines._line import Fact, Line, known
+from verlwatch.core.lines._line import Attributes, Fact, Line, known
 from verlwatch.core.lines._quantity import number
 
 NAME: Final = "sglang_stats"
@@ -60,7 +60,7 @@ def parse(line: Line) -> Fact | None:
     *items, last = text[start.end() :].split(", ", _ITEMS_MAX)
     if not line.cut:
         items.append(last.rstrip(", "))
-    values: dict[str, str | int | float] = {}
+    values: Attributes = {}
     for item in items:
         found = _ITEM.fullmatch(item)
         if found and found[1] in _NAMES:

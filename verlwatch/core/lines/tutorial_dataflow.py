@@ -12,7 +12,7 @@ from typing import Final
 
 import orjson
 
-from verlwatch.core.lines._line import Fact, Line
+from verlwatch.core.lines._line import Attributes, Fact, Line
 from verlwatch.core.lines._quantity import NUMBER, SECONDS, number, seconds
 
 NAME: Final = "tutorial_dataflow"
@@ -32,7 +32,7 @@ def parse(line: Line) -> Fact | None:
         items = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    values: dict[str, str | int | float] = {}
+    values: Attributes = {}
     for key, value in items.items():
         if not isinstance(value, str):
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._line import Fact, Line
+from verlwatch.core.lines._line import Attributes, Fact, Line
 from verlwatch.core.lines._moment import moment
 from verlwatch.core.lines._quantity import NUMBER, number
 
@@ -30,7 +30,7 @@ def parse(line: Line) -> Fact | None:
     gpus = [_GPU.fullmatch(item) for item in items]
     if end := _GPU.fullmatch(last):
         gpus.append(end)
-    values: dict[str, str | int | float] = {}
+    values: Attributes = {}
     for gpu in gpus:
         if gpu is None:
             return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._line import Fact, Line
+from verlwatch.core.lines._line import Fact, Line, known
 
 NAME: Final = "validation"
 NEEDLES: Final = (b"test_gen_batch meta info: ", b"validation ")
@@ -26,5 +26,5 @@ def parse(line: Line) -> Fact | None:
         return None
     if line.text.startswith(_BEGIN):
         step = _STEP.search(line.text)
-        return Fact("validation", {"what": "begin", **({"step": int(step[1])} if step else {})})
-    return Fact("validation", {"what": "generated"}) if line.text.rstrip() == "validation generation end" else None
+        return Fact(NAME, known({"what": "begin", "step": int(step[1]) if step else None}))
+    return Fact(NAME, {"what": "generated"}) if line.text.rstrip() == "validation generation end" else None

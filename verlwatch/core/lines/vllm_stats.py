@@ -16,7 +16,7 @@ import re
 from typing import Final
 
 from verlwatch.core.lines._heads import bare
-from verlwatch.core.lines._line import Fact, Line
+from verlwatch.core.lines._line import Attributes, Fact, Line
 from verlwatch.core.lines._quantity import number
 
 NAME: Final = "vllm_stats"
@@ -50,7 +50,7 @@ def parse(line: Line) -> Fact | None:
     start = _START.match(text)
     if start is None:
         return None
-    values: dict[str, str | int | float] = {}
+    values: Attributes = {}
     items = text[start.end() :].split(", ", _ITEMS_MAX)
     for item in items:
         found = _ITEM.fullmatch(item.rstrip())
@@ -59,4 +59,4 @@ def parse(line: Line) -> Fact | None:
     if "generation_tokens_per_s" not in values:
         return None
     whose = {"engine": start[1], "engines": start[2]}
-    return Fact("vllm_stats", {**{name: int(text) for name, text in whose.items() if text}, **values})
+    return Fact(NAME, {**{name: int(text) for name, text in whose.items() if text}, **values})

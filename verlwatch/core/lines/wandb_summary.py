@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._line import Fact, Line, Take
+from verlwatch.core.lines._line import Attributes, Fact, Line, Take
 from verlwatch.core.lines._quantity import NUMBER, number
 
 NAME: Final = "wandb_summary"
@@ -35,7 +35,7 @@ class _Summary:
     BYTES = 1 << 18
 
     def __init__(self) -> None:
-        self._values: dict[str, str | int | float] = {}
+        self._values: Attributes = {}
 
     def take(self, line: Line, said: object, /) -> Take:
         """A row of wandb's table; anything else that wandb prints ends it."""
@@ -51,7 +51,7 @@ class _Summary:
 
     def close(self) -> Fact | None:
         """The values under wandb's own names."""
-        return Fact("wandb_summary", self._values) if self._values else None
+        return Fact(NAME, self._values) if self._values else None
 
 
 def parse(line: Line) -> _Summary | None:
