@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 
 from verlwatch.core.incidents import Change, Ending, Moment, OpenIncidents
-from verlwatch.core.types import Diagnosis
+from verlwatch.core.types import Diagnosis, Notice
 
 
 def diagnosis(subject: str, *, onset: int, step: int, cost_s: float = 10.0, rule: str = "phase_shift") -> Diagnosis:
@@ -90,6 +92,16 @@ def test_a_slow_step_that_nothing_explains_is_told_after_its_patience() -> None:
     assert [story(slow) and story.states() for _ in range(4)] == [[("step", "pending")]] * 3 + [[("step", "firing")]]
 
 
+def test_a_phase_takes_the_lead_of_a_slow_step_that_it_explains() -> None:
+    story = Story()
+    slow = diagnosis("step", onset=101, step=101)
+    story(slow)
+    story(slow, diagnosis("gen", onset=101, step=102))
+    (incident,) = story.incidents
+    assert [d.subject for d in incident.diagnoses] == ["gen", "step"]
+    assert incident.state == "firing"
+
+
 def test_the_fading_trace_of_a_closed_incident_opens_nothing() -> None:
     story = Story()
     story(diagnosis("gen", onset=101, step=101))
@@ -147,9 +159,101 @@ def test_a_step_that_two_sources_tell_costs_once() -> None:
     assert incident.lost_s == 10.0
 
 
+def test_what_comes_back_within_a_few_steps_is_the_same_incident() -> None:
+    story = Story()
+    (first,) = story(diagnosis("gen", onset=101, step=101))
+    story()
+    story.step += 8
+    (again,) = story(diagnosis("gen", onset=111, step=111))
+    assert (again.after.id, again.after.state, again.after.closed_as) == (first.after.id, "firing", None)
+    assert again.after.lost_s == 20.0
+
+
+def test_what_comes_back_later_is_another_incident() -> None:
+    story = Story()
+    (first,) = story(diagnosis("gen", onset=101, step=101))
+    story()
+    story.step += 10
+    (again,) = story(diagnosis("gen", onset=113, step=113))
+    assert again.after.id != first.after.id
+
+
+def test_a_warning_that_lasts_and_costs_much_becomes_critical() -> None:
+    story = Story()
+    for step in range(101, 151):
+        story(diagnosis("gen", onset=101, step=step, cost_s=80.0))
+        (incident,) = story.incidents
+        assert incident.severity == ("critical" if step == 150 else "warning")
+
+
+def test_a_warning_that_lasts_and_costs_little_stays_one() -> None:
+    story = Story()
+    for step in range(101, 300):
+        story(diagnosis("gen", onset=101, step=step, cost_s=1.0))
+    (incident,) = story.incidents
+    assert incident.severity == "warning"
+
+
+def test_what_a_person_has_accepted_opens_nothing_until_it_grows() -> None:
+    story = Story()
+    (opened,) = story(diagnosis("gen", onset=101, step=101))
+    change = story.incidents.accept(opened.after.id, Moment("r", 1, 101, 101.0))
+    assert change is not None
+    assert (change.after.state, change.after.closed_as) == ("closed", "accepted")
+    for step in range(102, 130):
+        story(diagnosis("gen", onset=101, step=step))
+    assert story.states() == []
+    story(replace(diagnosis("gen", onset=130, step=130), ratio=1.5 * 1.26))
+    assert story.states() == [("gen", "firing")]
+
+
+def test_what_was_accepted_and_is_over_is_told_when_it_comes_again() -> None:
+    story = Story()
+    (opened,) = story(diagnosis("gen", onset=101, step=101))
+    assert story.incidents.accept("another", Moment("r", 1, 101, 101.0)) is None
+    assert story.incidents.accept(opened.after.id, Moment("r", 1, 101, 101.0)) is not None
+    story(diagnosis("gen", onset=101, step=102))
+    story()
+    story(diagnosis("gen", onset=104, step=104))
+    assert story.states() == [("gen", "firing")]
+
+
+def test_what_explains_every_phase_leads_whatever_came_first() -> None:
+    story = Story()
+    gen, ref = diagnosis("gen", onset=101, step=101, cost_s=9.0), diagnosis("ref", onset=102, step=102, cost_s=3.0)
+    story(gen)
+    every = diagnosis("all_phases", onset=101, step=102, cost_s=12.0, rule="all_slow")
+    story(gen, ref, every)
+    story(gen, ref, every)
+    (incident,) = story.incidents
+    assert [d.subject for d in incident.diagnoses] == ["all_phases", "gen", "ref"]
+    assert incident.lost_s == (12.0 + 10.0) + 12.0  # what all lost since the onset counts, not what each did
+
+
+def test_many_ranks_that_fail_are_one_diagnosis_that_names_them() -> None:
+    story = Story()
+    failed = [
+        replace(
+            diagnosis("device_oom", onset=101, step=101, rule="fault"),
+            scope=(("rank", str(rank)), ("host", f"node-{rank // 8}")),
+            evidence=(f"rank {rank}: out of memory",),
+        )
+        for rank in range(64)
+    ]
+    (change,) = story(*failed)
+    (lead,) = change.after.diagnoses
+    assert sum(label == "rank" for label, _ in lead.scope) == 64
+    assert sum(label == "host" for label, _ in lead.scope) == 8
+    assert (lead.cost_s, len(lead.evidence)) == (10.0, 8)
+
+
 def test_state_round_trips_through_json() -> None:
     story = Story()
+    story(diagnosis("gen", onset=101, step=101), diagnosis("ref", onset=60, step=101))
     story(diagnosis("gen", onset=101, step=101), diagnosis("step", onset=80, step=101))
+    for incident in story.incidents:
+        notice = Notice(5.0, "opened", "warning", ("phase_shift", "gen"), 1.5, ("team",))
+        story.incidents.note(replace(incident, told=(notice,), recorded=notice, held="quiet hours"))
     again = OpenIncidents.from_state(orjson.loads(orjson.dumps(story.incidents.state())))
     assert again.state() == story.incidents.state()
     assert list(again) == list(story.incidents)

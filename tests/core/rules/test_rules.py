@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from verlwatch.core import rules
-from verlwatch.core.rules import RULES, View, early_slow, limit, phase_shift, phase_spike, step_slow
+from verlwatch.core.rules import RULES, View, all_slow, early_slow, limit, phase_shift, phase_spike, step_slow
 from verlwatch.core.types import ChangePoint, SeriesKey
 
 EXPECTED = {"gen": 40.0, "old_log_prob": 6.0, "adv": 0.05, "step": 70.0, "throughput": 55.0}
@@ -41,6 +41,7 @@ FIRES = {
     phase_spike.NAME: view(change("gen", 4.0, "spike")),
     phase_shift.NAME: view(change("gen", 1.6, "level")),
     step_slow.NAME: view(change("step", 1.5, "level")),
+    all_slow.NAME: view(*(change(name, 1.6, "level") for name in ("gen", "old_log_prob", "adv"))),
 }
 NEAR_MISS = {
     limit.NAME: limited(gen=40.0, testing=1.0),
@@ -48,6 +49,7 @@ NEAR_MISS = {
     phase_spike.NAME: view(change("adv", 4.0, "spike")),
     phase_shift.NAME: view(change("gen", 4.0, "spike")),
     step_slow.NAME: view(change("step", 1.5, "level"), change("gen", 1.9, "level")),
+    all_slow.NAME: view(change("gen", 1.6, "level"), change("old_log_prob", 1.6, "level")),
 }
 
 
@@ -91,3 +93,21 @@ def test_waiting_for_samples_is_called_so() -> None:
     asynchronous = View("r", 120, {"gen": point}, EXPECTED | {"gen": point.after}, EXPECTED, is_async=True)
     (told,) = phase_shift.diagnose(asynchronous)
     assert "asynchronous: gen is the time it waits" in " ".join(told.evidence)
+
+
+def test_phases_that_became_slow_one_after_the_other_are_not_all_slow_at_once() -> None:
+    one, two, three = (change(name, 1.6, "level") for name in ("gen", "old_log_prob", "adv"))
+    assert all_slow.diagnose(view(one._replace(onset=60), two, three)) == ()
+
+
+def test_where_the_largest_phase_is_as_before_not_all_are_slow() -> None:
+    expected = EXPECTED | {"ref": 5.0, "values": 5.0}
+    changes = {n: change("gen", 1.6, "level")._replace(series=SeriesKey("r", n)) for n in ("ref", "values", "adv")}
+    assert all_slow.diagnose(View("r", 120, changes, expected, expected)) == ()
+
+
+def test_all_slow_says_what_the_whole_step_took_and_takes() -> None:
+    (found,) = all_slow.diagnose(FIRES[all_slow.NAME])
+    assert (found.subject, found.severity) == ("all_phases", "critical")
+    assert found.after / found.before == pytest.approx(1.6)
+    assert found.cost_s == pytest.approx(0.6 * 46.05)

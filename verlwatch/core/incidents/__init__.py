@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from verlwatch.core.incidents._calendar import Maintenance, Window, Zone, any_holds
 from verlwatch.core.incidents._facts import KEYS, Context
-from verlwatch.core.incidents._lifecycle import (
+from verlwatch.core.incidents._incident import (
     Change,
     Ending,
     Moment,
-    OpenIncidents,
     incident_from,
     incident_id,
     incident_state,
 )
+from verlwatch.core.incidents._lifecycle import OpenIncidents
 from verlwatch.core.incidents._message import compose
 from verlwatch.core.incidents._policy import Policy, Route, receivers, route
 from verlwatch.core.incidents._reason import ENDS, MUTE_S, NO_NEWS, Calm, Held, Mute, Verdict, news, reason

@@ -14,44 +14,29 @@ Level-triggered: each step brings all diagnoses that hold, and an incident lasts
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from verlwatch.core.incidents._grouping import ALL_SLOW, DERIVED, by_subject, cost_s, is_derived, order, worst
+from verlwatch.core.incidents._incident import (
+    Change,
+    Ending,
+    Moment,
+    closed,
+    incident_from,
+    incident_state,
+    joined,
+    new,
+    reopened,
+)
 from verlwatch.core.incidents._policy import Policy
-from verlwatch.core.incidents._reason import MOVED, Mute, news
+from verlwatch.core.incidents._reason import MOVED, news
 from verlwatch.core.phases import THROUGHPUT
-from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Notice
+from verlwatch.core.types import ClosedAs, Diagnosis, Incident
 
 TOGETHER = 3
 PATIENCE = 3
-
-
-class Ending(NamedTuple):
-    """How a change ended, and the last step that showed it."""
-
-    closed_as: ClosedAs
-    last_step: int
-
-
-class Change(NamedTuple):
-    """One incident before and after a step; ``before`` is None for a new one."""
-
-    before: Incident | None
-    after: Incident
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """Where and when a step was judged; ``mute`` is what made it a step that opens nothing by itself."""
-
-    run: str
-    attempt: int
-    step: int
-    now: float
-    mute: Mute | None = None
 
 
 class OpenIncidents:
@@ -102,7 +87,7 @@ class OpenIncidents:
     def finish(self, moment: Moment, closed_as: ClosedAs = "run ended") -> tuple[Change, ...]:
         """The run is over, or will not be heard of any more: what is open ends with it."""
         end = Ending(closed_as, moment.step)
-        changes = tuple(Change(incident, _closed(incident, end, moment)) for incident in self._open)
+        changes = tuple(Change(incident, closed(incident, end, moment)) for incident in self._open)
         untold = tuple(Change(incident, incident) for incident in self._lately)
         self._lately += [change.after for change in changes if change.after.told]
         self._open, self._absorbed, self._accepted = [], set(), {}
@@ -122,7 +107,7 @@ class OpenIncidents:
         if incident is None:
             return None
         self._accepted.update((d.subject, d.ratio) for d in incident.diagnoses)
-        change = Change(incident, _closed(incident, Ending("accepted", moment.step), moment))
+        change = Change(incident, closed(incident, Ending("accepted", moment.step), moment))
         self._open.remove(incident)
         self._lately.append(change.after)
         return change
@@ -155,8 +140,7 @@ class OpenIncidents:
             return Change(incident, self._firing(incident, members, moment))
         self._absorbed.update(d.subject for d in members)
         self._absorb_until = moment.step + PATIENCE
-        ending = endings.get(lead.subject, Ending("resolved", moment.step - 1))
-        return Change(incident, _closed(incident, ending, moment))
+        return Change(incident, closed(incident, _ending(incident, endings, moment), moment))
 
     def _firing(self, incident: Incident, members: Sequence[Diagnosis], moment: Moment) -> Incident:
         waited = moment.step - incident.opened_step >= PATIENCE
@@ -188,13 +172,13 @@ class OpenIncidents:
         """Joins a diagnosis to the incident it belongs to, opens one again or opens one for it."""
         for i, (before, after) in enumerate(changes):
             if after.state != "closed" and abs(after.diagnoses[0].onset - diagnosis.onset) <= TOGETHER:
-                changes[i] = Change(before, _joined(after, diagnosis, moment))
+                changes[i] = Change(before, joined(after, diagnosis, moment))
                 return
         earlier = self._come_back(diagnosis, moment)
         if earlier is not None:
-            changes.append(Change(earlier, _reopened(earlier, diagnosis, moment)))
+            changes.append(Change(earlier, reopened(earlier, diagnosis, moment)))
             return
-        incident = _new(diagnosis, moment)
+        incident = new(diagnosis, moment)
         if not is_derived(incident.diagnoses[0]):
             incident = replace(incident, state="firing")
         changes.append(Change(None, incident))
@@ -242,107 +226,15 @@ class OpenIncidents:
         return self
 
 
-def incident_id(run: str, attempt: int, subject: str, step: int) -> str:
-    """Short, and the same whenever the same bytes are judged: a restarted watcher tells no incident twice."""
-    return hashlib.sha256(f"{run}\0{attempt}\0{subject}\0{step}".encode()).hexdigest()[:8]
-
-
-def _new(diagnosis: Diagnosis, moment: Moment) -> Incident:
-    return Incident(
-        id=incident_id(moment.run, moment.attempt, diagnosis.subject, moment.step),
-        run=moment.run,
-        attempt=moment.attempt,
-        state="pending",
-        severity=diagnosis.severity,
-        diagnoses=(diagnosis,),
-        opened_step=moment.step,
-        opened_at=moment.now,
-        worst_ratio=diagnosis.ratio,
-        lost_s=_cost_since_onset(diagnosis, moment),
-    )
-
-
-def _reopened(incident: Incident, diagnosis: Diagnosis, moment: Moment) -> Incident:
-    """The incident as it was before its end; what it cost goes on adding up."""
-    return replace(
-        incident,
-        state="firing",
-        severity=diagnosis.severity,
-        diagnoses=(diagnosis,),
-        worst_ratio=max(incident.worst_ratio, diagnosis.ratio),
-        lost_s=incident.lost_s + _cost_since_onset(diagnosis, moment),
-        closed_as=None,
-        closed_step=None,
-        last_step=None,
-    )
-
-
-def _joined(incident: Incident, diagnosis: Diagnosis, moment: Moment) -> Incident:
-    """The incident with one more diagnosis.  What explains the one that leads it takes the lead."""
+def _ending(incident: Incident, endings: Mapping[str, Ending], moment: Moment) -> Ending:
+    """How what led the incident has ended; all phases together have as the first of them did."""
     lead = incident.diagnoses[0]
-    if is_derived(lead) and not is_derived(diagnosis):
-        new = _new(diagnosis, moment)
-        if incident.state == "firing":  # people know it by its id
-            new = replace(incident, worst_ratio=diagnosis.ratio, lost_s=new.lost_s)
-        return replace(new, state="firing", diagnoses=(diagnosis, *incident.diagnoses))
-    severity = worst((incident.severity, diagnosis.severity))
-    if diagnosis.rule == ALL_SLOW:
-        lost = max(incident.lost_s, _cost_since_onset(diagnosis, moment))
-        members = (diagnosis, *incident.diagnoses)
-        return replace(incident, diagnoses=members, severity=severity, lost_s=lost, worst_ratio=diagnosis.ratio)
-    is_counted = is_derived(diagnosis) or lead.rule == ALL_SLOW
-    cost = 0.0 if is_counted else _cost_since_onset(diagnosis, moment)
-    members = (*incident.diagnoses, diagnosis)
-    return replace(incident, diagnoses=members, severity=severity, lost_s=incident.lost_s + cost)
-
-
-def _cost_since_onset(diagnosis: Diagnosis, moment: Moment) -> float:
-    """What this step cost, and what the steps since the onset did by the size of the change."""
-    if diagnosis.cost_s == 0.0:
-        return 0.0
-    earlier = max(0, moment.step - diagnosis.onset) * (diagnosis.after - diagnosis.before)
-    return max(0.0, diagnosis.cost_s) + max(0.0, earlier)
-
-
-def _closed(incident: Incident, ending: Ending, moment: Moment) -> Incident:
-    return replace(
-        incident,
-        state="closed",
-        closed_as=ending.closed_as,
-        closed_step=moment.step,
-        last_step=ending.last_step,
-    )
+    subjects = [d.subject for d in incident.diagnoses] if lead.rule == ALL_SLOW else [lead.subject]
+    known = (endings[subject] for subject in subjects if subject in endings)
+    return next(known, Ending("resolved", moment.step - 1))
 
 
 def _has_grown(accepted: float, diagnosis: Diagnosis) -> bool:
     """Whether it is worse by MOVED than what was accepted; of throughput less is worse."""
     factor = diagnosis.ratio / accepted
     return (1 / factor if diagnosis.subject == THROUGHPUT else factor) >= MOVED
-
-
-def incident_state(incident: Incident) -> dict[str, Any]:
-    """JSON-safe; the inverse of `incident_from`."""
-    recorded = None if incident.recorded is None else list(incident.recorded)
-    return {**asdict(incident), "told": [list(notice) for notice in incident.told], "recorded": recorded}
-
-
-def incident_from(data: Mapping[str, Any]) -> Incident:
-    """The inverse of `incident_state`, by way of JSON."""
-    return Incident(
-        **{
-            **data,
-            "diagnoses": tuple(map(_diagnosis_from, data["diagnoses"])),
-            "told": tuple(map(_notice_from, data["told"])),
-            "recorded": None if data["recorded"] is None else _notice_from(data["recorded"]),
-        }
-    )
-
-
-def _diagnosis_from(data: Mapping[str, Any]) -> Diagnosis:
-    scope = tuple((label, value) for label, value in data["scope"])
-    return Diagnosis(**{**data, "evidence": tuple(data["evidence"]), "advice": tuple(data["advice"]), "scope": scope})
-
-
-def _notice_from(data: Sequence[Any]) -> Notice:
-    at, why, severity, (rule, phase), ratio, receivers = data
-    return Notice(at, why, severity, (rule, phase), ratio, tuple(receivers))

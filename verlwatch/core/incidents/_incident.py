@@ -1,0 +1,139 @@
+"""One incident: how it begins, grows, ends and comes back, each as a copy; and its form in the store."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+from verlwatch.core.incidents._grouping import ALL_SLOW, is_derived, worst
+from verlwatch.core.incidents._reason import Mute
+from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Notice
+
+
+class Ending(NamedTuple):
+    """How a change ended, and the last step that showed it."""
+
+    closed_as: ClosedAs
+    last_step: int
+
+
+class Change(NamedTuple):
+    """One incident before and after a step; ``before`` is None for a new one."""
+
+    before: Incident | None
+    after: Incident
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Where and when a step was judged; ``mute`` is what made it a step that opens nothing by itself."""
+
+    run: str
+    attempt: int
+    step: int
+    now: float
+    mute: Mute | None = None
+
+
+def incident_id(run: str, attempt: int, subject: str, step: int) -> str:
+    """Short, and the same whenever the same bytes are judged: a restarted watcher tells no incident twice."""
+    return hashlib.sha256(f"{run}\0{attempt}\0{subject}\0{step}".encode()).hexdigest()[:8]
+
+
+def new(diagnosis: Diagnosis, moment: Moment) -> Incident:
+    """What a diagnosis opens; it waits until it is known whether something explains it."""
+    return Incident(
+        id=incident_id(moment.run, moment.attempt, diagnosis.subject, moment.step),
+        run=moment.run,
+        attempt=moment.attempt,
+        state="pending",
+        severity=diagnosis.severity,
+        diagnoses=(diagnosis,),
+        opened_step=moment.step,
+        opened_at=moment.now,
+        worst_ratio=diagnosis.ratio,
+        lost_s=_cost_since_onset(diagnosis, moment),
+    )
+
+
+def reopened(incident: Incident, diagnosis: Diagnosis, moment: Moment) -> Incident:
+    """The incident as it was before its end; what it cost goes on adding up."""
+    return replace(
+        incident,
+        state="firing",
+        severity=diagnosis.severity,
+        diagnoses=(diagnosis,),
+        worst_ratio=max(incident.worst_ratio, diagnosis.ratio),
+        lost_s=incident.lost_s + _cost_since_onset(diagnosis, moment),
+        closed_as=None,
+        closed_step=None,
+        last_step=None,
+    )
+
+
+def joined(incident: Incident, diagnosis: Diagnosis, moment: Moment) -> Incident:
+    """The incident with one more diagnosis.  What explains the one that leads it takes the lead."""
+    lead = incident.diagnoses[0]
+    if is_derived(lead) and not is_derived(diagnosis):
+        led = new(diagnosis, moment)
+        if incident.state == "firing":  # people know it by its id
+            led = replace(incident, worst_ratio=diagnosis.ratio, lost_s=led.lost_s)
+        return replace(led, state="firing", diagnoses=(diagnosis, *incident.diagnoses))
+    severity = worst((incident.severity, diagnosis.severity))
+    if diagnosis.rule == ALL_SLOW:
+        lost = max(incident.lost_s, _cost_since_onset(diagnosis, moment))
+        members = (diagnosis, *incident.diagnoses)
+        return replace(incident, diagnoses=members, severity=severity, lost_s=lost, worst_ratio=diagnosis.ratio)
+    is_counted = is_derived(diagnosis) or lead.rule == ALL_SLOW
+    cost = 0.0 if is_counted else _cost_since_onset(diagnosis, moment)
+    members = (*incident.diagnoses, diagnosis)
+    return replace(incident, diagnoses=members, severity=severity, lost_s=incident.lost_s + cost)
+
+
+def _cost_since_onset(diagnosis: Diagnosis, moment: Moment) -> float:
+    """What this step cost, and what the steps since the onset did by the size of the change."""
+    if diagnosis.cost_s == 0.0:
+        return 0.0
+    earlier = max(0, moment.step - diagnosis.onset) * (diagnosis.after - diagnosis.before)
+    return max(0.0, diagnosis.cost_s) + max(0.0, earlier)
+
+
+def closed(incident: Incident, ending: Ending, moment: Moment) -> Incident:
+    """The incident at its end."""
+    return replace(
+        incident,
+        state="closed",
+        closed_as=ending.closed_as,
+        closed_step=moment.step,
+        last_step=ending.last_step,
+    )
+
+
+def incident_state(incident: Incident) -> dict[str, Any]:
+    """JSON-safe; the inverse of `incident_from`."""
+    recorded = None if incident.recorded is None else list(incident.recorded)
+    return {**asdict(incident), "told": [list(notice) for notice in incident.told], "recorded": recorded}
+
+
+def incident_from(data: Mapping[str, Any]) -> Incident:
+    """The inverse of `incident_state`, by way of JSON."""
+    return Incident(
+        **{
+            **data,
+            "diagnoses": tuple(map(_diagnosis_from, data["diagnoses"])),
+            "told": tuple(map(_notice_from, data["told"])),
+            "recorded": None if data["recorded"] is None else _notice_from(data["recorded"]),
+        }
+    )
+
+
+def _diagnosis_from(data: Mapping[str, Any]) -> Diagnosis:
+    scope = tuple((label, value) for label, value in data["scope"])
+    return Diagnosis(**{**data, "evidence": tuple(data["evidence"]), "advice": tuple(data["advice"]), "scope": scope})
+
+
+def _notice_from(data: Sequence[Any]) -> Notice:
+    at, why, severity, (rule, phase), ratio, receivers = data
+    return Notice(at, why, severity, (rule, phase), ratio, tuple(receivers))
