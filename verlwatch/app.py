@@ -14,6 +14,7 @@ import asyncio
 import math
 import signal
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import aiohttp
@@ -26,10 +27,9 @@ from verlwatch.core.engine import MAX_ATTEMPTS, RECALL
 from verlwatch.core.types import Outcome
 from verlwatch.fields import Secret, SecretError, open_to_others, read_secret
 from verlwatch.shell import logs, systemd
+from verlwatch.shell._line import Lines
 from verlwatch.shell.clock import Clock, Evenness, SystemClock
-from verlwatch.shell.deliver import Deliver
 from verlwatch.shell.fleet import hub as fleet_hub
-from verlwatch.shell.fleet.link import Link
 from verlwatch.shell.fleet.tls import TlsError
 from verlwatch.shell.http import server as http
 from verlwatch.shell.inbox import Inbox
@@ -38,6 +38,7 @@ from verlwatch.shell.notifiers import open_session
 from verlwatch.shell.overview import Overview
 from verlwatch.shell.store import StateDirError, Store, StoreDamaged, StoreUnavailable
 from verlwatch.shell.tail import Following, Tail
+from verlwatch.shell.upkeep import keep_place
 from verlwatch.status import ConfigStatus
 
 REFRESH_S = 1.0
@@ -132,6 +133,8 @@ class App:
             self._overview.agents, self._overview.strangers = hub.agents, lambda: hub.strangers
         self._overview.runs = _shown(config)
         self._set_up_delivery(self._delivery(config, session))
+        await self._deliver.count()
+        self._heartbeat = roles.heartbeat(config, session, clock, self._overview)
 
     def _set_up_log(self, config: Config) -> None:
         """Hides the secrets of ``config`` too.  Those of before stay hidden: what was in force may still be told of."""
@@ -140,10 +143,10 @@ class App:
 
     def _delivery(
         self, config: Config, session: aiohttp.ClientSession, delivered: Mapping[str, int] | None = None
-    ) -> Deliver | Link:
+    ) -> Lines:
         return roles.delivery(config, self._store, session, self._clock, self._overview, delivered)
 
-    def _set_up_delivery(self, deliver: Deliver | Link) -> None:
+    def _set_up_delivery(self, deliver: Lines) -> None:
         self._deliver = self._overview.deliver = deliver
 
     async def _serve(self, session: aiohttp.ClientSession) -> None:
@@ -220,17 +223,13 @@ class App:
 
     # ------------------------------------------------------------------------------------------------ beside the flow
     def _beside(self) -> tuple[Coroutine[None, None, None], ...]:
-        return self._refresh(), self._keep_place(), self._tidy(), self._watchdog()
-
-    async def _keep_place(self) -> None:
-        """Notices within seconds that the state directory was deleted."""
-        while True:
-            await asyncio.sleep(REFRESH_S)
-            gone = self._store.gone
-            if await self._store.keep_place():
-                log.warning("the state directory was deleted and has been put back", file=str(self._store.path))
-            elif self._store.gone not in {None, gone}:
-                log.error("the state directory is gone", error=self._store.gone)
+        return (
+            self._refresh(),
+            keep_place(self._store, REFRESH_S),
+            self._tidy(),
+            systemd.feed_watchdog(self._overview.stalled, REFRESH_S),
+            self._heartbeat.run(),
+        )
 
     async def _refresh(self) -> None:
         while True:
@@ -255,15 +254,6 @@ class App:
             except StoreUnavailable as error:
                 log.warning("old steps and messages were not cleared away; it is tried again", error=str(error))
             await self._clock.wait(self._tidy_wanted, now + TIDY_S)
-
-    async def _watchdog(self) -> None:
-        """Feeds the service manager's watchdog while the judging loop turns: a stuck watcher must not look alive."""
-        interval = systemd.watchdog_interval()
-        while interval is not None:
-            stalled = self._overview.stalled() is not None
-            if not stalled:
-                systemd.notify("WATCHDOG=1")
-            await asyncio.sleep(min(interval / 2, REFRESH_S) if stalled else interval / 2)  # a set clock looks like it
 
     def _on_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -290,7 +280,9 @@ class App:
         self._set_up_log(new)
         new = configuration.in_force(self.config, new)
         deliver = self._delivery(new, session, self._deliver.delivered())
-        tokens = roles.tokens(new)
+        tokens, pulse = roles.tokens(new), roles.pulse(new)
+        with suppress(StoreUnavailable):  # then it is counted at the first turn
+            await deliver.count()
         await self._deliver.drain(HANDOVER_S)
         # Nothing from here on waits: a stop finds either the old configuration in force or the new one.
         self.config = new
@@ -299,6 +291,7 @@ class App:
         self._tail.reload(_following(new))
         self._set_up_delivery(deliver)
         self._start_delivery(tasks)
+        self._heartbeat.reconfigure(pulse)
         self._judge.expect(roles.expected(new))
         if self._hub:
             self._hub.reconfigure(tokens)

@@ -13,14 +13,17 @@ from verlwatch.config import Config
 from verlwatch.core.engine import Engine
 from verlwatch.core.gather import Gatherer
 from verlwatch.fields import Secret, SecretError, read_secret
+from verlwatch.shell._line import Lines
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.deliver import Deliver
 from verlwatch.shell.fleet import hub as fleet_hub
 from verlwatch.shell.fleet import tls
 from verlwatch.shell.fleet.hub import AGENT, Hub
 from verlwatch.shell.fleet.link import Link, Way
+from verlwatch.shell.heartbeat import Heartbeat, Pulse, blind
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.notifiers import build
+from verlwatch.shell.notifiers._http import secret_url
 from verlwatch.shell.overview import Overview
 from verlwatch.shell.state_dir import Served
 from verlwatch.shell.store import Store
@@ -62,7 +65,7 @@ def delivery(
     clock: Clock,
     overview: Overview,
     delivered: Mapping[str, int] | None = None,
-) -> Deliver | Link:
+) -> Lines:
     """Who sends: to receivers, or to the hub.  Raises SecretError and TlsError."""
     agent = config.agent
     if agent.hub and agent.token_file:
@@ -79,9 +82,25 @@ def delivery(
         notifiers,
         clock,
         max_backoff_s=config.delivery.max_backoff,
+        collapse_after_s=config.delivery.collapse_after,
         delivered=delivered,
         open_incidents=lambda: {incident.id for incident in overview.open_incidents()},
     )
+
+
+def pulse(config: Config) -> Pulse | None:
+    """Where heartbeats go, if anywhere.  Raises SecretError."""
+    wanted = config.heartbeat
+    if wanted.url_file:
+        return Pulse(secret_url(wanted.url_file), wanted.every, wanted.proxy)
+    return Pulse(Secret(wanted.url), wanted.every, wanted.proxy) if wanted.url else None
+
+
+def heartbeat(config: Config, session: aiohttp.ClientSession, clock: Clock, overview: Overview) -> Heartbeat:
+    """Who pings while ``overview`` says that the watcher sees.  Raises SecretError."""
+    heartbeat = Heartbeat(session, clock, lambda: blind(overview.status(), overview.stalled()), pulse(config))
+    overview.heartbeat = heartbeat.status
+    return heartbeat
 
 
 def role(config: Config) -> Role:

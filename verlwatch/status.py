@@ -132,6 +132,19 @@ class ReceiverStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatStatus:
+    """The dead man's switch: pings ``sent`` since the start and when the last was, or why it is ``withheld``.
+
+    ``error`` tells why the last ping was not taken.
+    """
+
+    sent: int = 0
+    sent_at: float | None = None
+    withheld: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStatus:
     """One agent of a hub.
 
@@ -204,6 +217,8 @@ class Status:
     agents: tuple[AgentStatus, ...] = ()
     strangers: int = 0
     role: Role = "standalone"
+    heartbeat: HeartbeatStatus | None = None
+    """None where none is configured."""
 
     def is_silent(self, agent: AgentStatus) -> bool:
         """Whether a hub has heard nothing of an agent for SILENT_S, or not since its own start that long ago."""

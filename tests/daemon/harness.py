@@ -99,8 +99,6 @@ class Daemon:
                 receiver["pending"] for receiver in status["receivers"]
             )
 
-        await self.until(is_done)
-        await asyncio.sleep(0.3)  # a daemon that was started just now has not counted its outbox yet
         return await self.until(is_done)
 
     async def until(self, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:

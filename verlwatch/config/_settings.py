@@ -44,6 +44,7 @@ def own_lines(config: Config) -> tuple[OwnLine, ...]:
 def secret_paths(config: Config) -> Iterator[tuple[KeyPath, str]]:
     """Where each secret is named, and by which SecretPath."""
     holders: list[tuple[KeyPath, Model]] = [(("http",), config.http), (("agent",), config.agent)]
+    holders.append((("heartbeat",), config.heartbeat))
     holders += [(("hub", "agents", index), agent) for index, agent in enumerate(config.hub.agents)]
     holders += [(("receivers", index), receiver) for index, receiver in enumerate(config.receivers)]
     for path, holder in holders:

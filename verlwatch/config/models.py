@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from verlwatch import fields
+from verlwatch.config._delivery import Delivery, Heartbeat
 from verlwatch.config._detection import Detection
 from verlwatch.config._fleet import Agent, Hub, is_loopback
 from verlwatch.config._own import OwnLine, readable
@@ -253,22 +254,6 @@ class Storage(Model):
     )
 
 
-class Delivery(Model):
-    """How receivers are told."""
-
-    grace: Annotated[Duration, within(fields.parse_duration, "0s", "5m")] = Field(
-        default="10s",
-        validate_default=True,
-        description="How long a stopping daemon still judges and delivers (0s to 5m); "
-        "the rest follows at the next start.",
-    )
-    max_backoff: Annotated[Duration, within(fields.parse_duration, "1s", "1d")] = Field(
-        default="5m",
-        validate_default=True,
-        description="Longest wait between two tries to deliver to a receiver that fails (1s to 1d).",
-    )
-
-
 class Logging(Model):
     """verlwatch's own log, on stdout."""
 
@@ -300,6 +285,7 @@ class Config(Model):
     reading: Reading = Field(default_factory=Reading, description="How logs are read.")
     storage: Storage = Field(default_factory=Storage, description="What is kept on disk.")
     delivery: Delivery = Field(default_factory=Delivery, description="How receivers are told.")
+    heartbeat: Heartbeat = Field(default_factory=Heartbeat, description="Who is told that verlwatch itself watches.")
     logging: Logging = Field(default_factory=Logging, description="verlwatch's own log, on stdout.")
     external_url: Url | None = Field(
         default=None, description="URL under which people reach the status page; messages link to it."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import NoneType
 from typing import get_args
 
 import structlog
@@ -18,8 +19,7 @@ from verlwatch.core.engine import Engine
 from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
 from verlwatch.core.types import ClosedAs, Incident, Outcome, Transition
 from verlwatch.shell._lag import Lag
-from verlwatch.shell.deliver import Deliver
-from verlwatch.shell.fleet.link import Link
+from verlwatch.shell._line import Lines
 from verlwatch.shell.fleet.wire import MOST_SOURCES, SourceReport
 from verlwatch.shell.judge import TURN_S, Judge
 from verlwatch.shell.run_names import may_be_of
@@ -28,6 +28,7 @@ from verlwatch.shell.tail import SourceView, Tail
 from verlwatch.status import (
     AgentStatus,
     ConfigStatus,
+    HeartbeatStatus,
     IncidentCount,
     IncidentStatus,
     PhaseStatus,
@@ -53,19 +54,17 @@ class Overview:
     shown) are replaced at a reload.  ``agents`` and ``strangers`` tell of a hub's.
     """
 
-    deliver: Deliver | Link
+    deliver: Lines
     runs: frozenset[str] | None = None
     agents: Callable[[], tuple[AgentStatus, ...]] = tuple
     strangers: Callable[[], int] = int
+    heartbeat: Callable[[], HeartbeatStatus | None] = NoneType
     role: Role = "standalone"
 
     def __init__(self, judge: Judge, tail: Tail, store: Store, config: ConfigStatus, now: Callable[[], float]) -> None:
         self.config = config
         self.started_at = now()
-        self._judge = judge
-        self._tail = tail
-        self._store = store
-        self._now = now
+        self._judge, self._tail, self._store, self._now = judge, tail, store, now
         self._opened: Counter[tuple[str, str]] = Counter()
         self._opened_by: dict[str, tuple[str, float]] = {  # incident -> the rule that opened it, and when
             incident.id: (incident.diagnoses[0].rule, incident.opened_at) for incident in self.open_incidents()
@@ -156,6 +155,7 @@ class Overview:
             agents=self.agents(),
             strangers=self.strangers(),
             role=self.role,
+            heartbeat=self.heartbeat(),
         )
 
     @property

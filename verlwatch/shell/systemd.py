@@ -5,9 +5,11 @@ Without ``NOTIFY_SOCKET`` (no systemd, or a service of another type) nothing is 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import time
+from collections.abc import Callable
 
 from verlwatch.shell.printable import printable
 
@@ -37,6 +39,19 @@ def notify(*assignments: str) -> bool:
 def reloading() -> bool:
     """Say that the configuration is being read again; ``notify("READY=1")`` ends it, whether it succeeded or not."""
     return notify("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+
+
+async def feed_watchdog(stalled: Callable[[], str | None], again_s: float) -> None:
+    """Says ``WATCHDOG=1`` as long as nothing has ``stalled``: a stuck watcher must not look alive.
+
+    A clock that was set looks like a stall: it is looked at anew every ``again_s``.
+    """
+    interval = watchdog_interval()
+    while interval is not None:
+        is_stalled = stalled() is not None
+        if not is_stalled:
+            notify("WATCHDOG=1")
+        await asyncio.sleep(min(interval / 2, again_s) if is_stalled else interval / 2)
 
 
 def watchdog_interval() -> float | None:

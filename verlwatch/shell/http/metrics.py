@@ -106,6 +106,10 @@ def _process(to: _Exposition, status: Status) -> Iterator[Metric]:
     )
     yield to.gauge("store_up", "1 while commits to the database succeed.", [], [((), store.ok)])
     yield to.gauge("store_size_bytes", "Size of the database on disk.", [], [((), store.bytes)])
+    if (heartbeat := status.heartbeat) is not None:
+        yield to.gauge("heartbeat_withheld", "1 while verlwatch does not see.", [], [((), bool(heartbeat.withheld))])
+        yield to.gauge("heartbeat_sent_timestamp_seconds", "When the last was taken.", [], [((), heartbeat.sent_at)])
+        yield to.counter("heartbeats_sent_total", "Heartbeats taken.", [], [((), heartbeat.sent)])
 
 
 def _receivers(to: _Exposition, status: Status) -> Iterator[Metric]:
