@@ -21,8 +21,12 @@ from verlwatch.shell.notifiers._http import fetch, open_session
 from verlwatch.shell.notifiers._sample import sample_message
 from verlwatch.shell.notifiers._text import message_text
 from verlwatch.shell.notifiers._words import in_language
+from verlwatch.shell.notifiers.dingtalk import DingTalkNotifier
+from verlwatch.shell.notifiers.feishu import FeishuNotifier
+from verlwatch.shell.notifiers.pagerduty import PagerDutyNotifier
 from verlwatch.shell.notifiers.slack import SlackNotifier
 from verlwatch.shell.notifiers.webhook import WebhookNotifier
+from verlwatch.shell.notifiers.wecom import WeComNotifier
 
 if TYPE_CHECKING:
     import aiohttp
@@ -46,7 +50,14 @@ __all__ = [
     "sample_message",
 ]
 
-NOTIFIERS: tuple[type[Notifier], ...] = (SlackNotifier, WebhookNotifier)
+NOTIFIERS: tuple[type[Notifier], ...] = (
+    SlackNotifier,
+    WebhookNotifier,
+    PagerDutyNotifier,
+    FeishuNotifier,
+    DingTalkNotifier,
+    WeComNotifier,
+)
 
 
 def notifier_type(config: ReceiverConfig) -> type[Notifier]:

@@ -51,7 +51,7 @@ def chart_of(message: Message) -> Chart:
     onset = len(values) - len(tuple(filter(isfinite, message.recent[-changed:]))) if changed > 0 else len(values)
     is_marked = onset < len(values) and message.closed_as != "resolved"
     before = message.before if isfinite(message.before) else None
-    return Chart(message.phase, values, before, onset if is_marked else None)
+    return Chart(clean(message.phase, _NAME), values, before, onset if is_marked else None)
 
 
 def chart_png(metric: str, values: Sequence[float], before: float | None, onset: int | None) -> bytes | None:

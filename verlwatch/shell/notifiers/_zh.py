@@ -3,7 +3,7 @@
 Evidence quotes what was seen and stays as it is.  What has no words here, a rule or a label that is new, stays
 English.  Names of phases are verl's own, which is what people search their logs for, with the Chinese beside them.
 """
-# ruff: noqa: RUF001, RUF002 - full-width punctuation is how Chinese is written
+# ruff: noqa: RUF001 - full-width punctuation is how Chinese is written
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ PHASES: Mapping[str, str] = {
     "save_checkpoint": "保存检查点",
     STEP: "整步",
     THROUGHPUT: "吞吐",
+    "all_phases": "全部阶段",
 }
 REASONS: Mapping[str, str] = {
     "opened": "新事件",
@@ -57,51 +58,86 @@ LABELS: Mapping[str, str] = {
     "Told at step": "告知于",
     "Worst ratio": "最高倍数",
     "Slow": "变慢时",
+    "Noisy": "波动",
     "Cost": "共损失",
+    "GPU-hours lost": "损失的 GPU 小时",
+    "Adds to the step": "每步增加",
+    "Where": "位置",
+    "Likely cause": "可能原因",
+    "Configured": "当前配置",
 }
 _UNITS = {"s": "秒", "min": "分钟", "h": "小时", "steps": "步", "step": "步", "to": "至"}
-_UNIT = re.compile(r"(?<=[0-9] )(?:steps?|min|to|s|h)(?= [0-9]|$|(?=[,;]))")
-_SINCE = "{phase}自第 {onset} 步起为 {after}，此前为 {before}（×{ratio:.2f}）"
-_AT = "{phase}在第 {step} 步耗时 {after}，应为 {before}（×{ratio:.2f}）"
+_UNIT = re.compile(r"(?<=[0-9] )(?:steps?|min|to|s|h)(?![A-Za-z])")
+_PHRASES = (
+    (re.compile(r" \(told (.+) ago\)$"), r"（\1前告知）"),
+    (re.compile(r" \((×[0-9.]+) in seconds\)$"), r"（按秒数为 \1）"),
+    (re.compile(r" \(([0-9]+%) of a step\)"), r"（相当于一步的 \1）"),
+    (re.compile(r", ([0-9]+%) of what it lost$"), r"，占变慢部分的 \1"),
+    (re.compile(r", ([0-9.]+) GPU-hours"), r"，\1 GPU 小时"),
+    (re.compile(r"; ([0-9.]+) a day if it goes on$"), r"；若持续，每天 \1"),
+    (re.compile(r"^(ranks? .*?) on (?=\S)"), r"\1，主机 "),
+    (re.compile(r" and ([0-9]+) more(?= |$)"), r" 等（另 \1 个）"),
+)
+"""How values are put together from parts, in the order in which they are looked for."""
+_KNOWN = re.compile(r"Known\? (verlwatch silence add .+), or for good: (verlwatch accept \S+)")
+_SINCE = "{phase}{again}自第 {onset} 步起为 {after}，此前为 {before}（×{ratio:.2f}）"
+_AT = "{phase}{again}在第 {step} 步耗时 {after}，应为 {before}（×{ratio:.2f}）"
+_HOST = "若反复出现，检查主机：同节点的其他任务、存储、网络。"
 
 
 class Rule(NamedTuple):
-    """What a rule says: patterns of a title while it holds and of a summary, and advice by phase ("": any other)."""
+    """What a rule says: patterns of a title while it holds and a summary, a cause, advice by phase ("": any other)."""
 
     title: str
     summary: str
+    cause: str
     advice: Mapping[str, tuple[str, ...]]
 
 
 RULES: Mapping[str, Rule] = {
     "limit": Rule(
-        "{phase}在第 {step} 步耗时 {after}，超过上限 {before}",
+        "{phase}{again}在第 {step} 步耗时 {after}，超过上限 {before}",
         "{phase}耗时 {after}，超过配置（detection.limits）的上限 {before}",
+        "",
         {},
     ),
     "early_slow": Rule(
         _AT,
         "{phase}耗时是此前几步中位数的 {ratio:.1f} 倍（尚无基线）",
+        "未知（依据的步数很少，仅为猜测）",
         {"": ("依据的步数还少：除非一直这么慢，先多看几步再处理。",)},
     ),
     "phase_spike": Rule(
         _AT,
         "{phase}耗时是其工作量应需时间的 {ratio:.1f} 倍",
+        "拖尾，或主机上有其他任务（仅凭一步的猜测）",
         {
-            "gen": (
-                "单独一步变慢多半是拖尾：看该步的最长回答和抢占（preemption）。",
-                "若反复出现，检查主机：同节点的其他任务、存储、网络。",
-            ),
-            "reward": (
-                "检查奖励服务或沙箱：超时、重试、排队。",
-                "若反复出现，检查主机：同节点的其他任务、存储、网络。",
-            ),
-            "": ("若反复出现，检查主机：同节点的其他任务、存储、网络。",),
+            "gen": ("单独一步变慢多半是拖尾：看该步的最长回答和抢占（preemption）。", _HOST),
+            "reward": ("检查奖励服务或沙箱：超时、重试、排队。", _HOST),
+            "": (_HOST,),
+        },
+    ),
+    "phase_noise": Rule(
+        "{phase}{again}自第 {onset} 步起波动变大：{after}，此前为 {before}（×{ratio:.2f}）",
+        "自第 {onset} 步起，同等工作量下{phase}的波动是之前的 {ratio:.1f} 倍",
+        "主机上时有时无的干扰（仅为猜测）",
+        {"": ("看主机上有什么时有时无：其他任务、频率、共享的存储或网络。",)},
+    ),
+    "phase_drift": Rule(
+        _SINCE,
+        "约自第 {onset} 步起，同等工作量下{phase}越来越慢，目前是之前的 {ratio:.2f} 倍",
+        "某种东西在堆积或占满（有可能：是一点点变慢的）",
+        {
+            "": (
+                "看什么在占满或升温：显存碎片、缓存、主机内存、磁盘、因发热而降低的频率。",
+                "若重启后恢复原速，说明进程内有东西在堆积。",
+            )
         },
     ),
     "phase_shift": Rule(
         _SINCE,
         "自第 {onset} 步起，同等工作量下{phase}的耗时是之前的 {ratio:.2f} 倍",
+        "变慢的阶段自身（有可能：其他阶段与之前相同）",
         {
             "gen": (
                 "与上一次正常的训练比较 rollout.tensor_model_parallel_size、rollout.gpu_memory_utilization、"
@@ -118,7 +154,19 @@ RULES: Mapping[str, Rule] = {
     "step_slow": Rule(
         _SINCE,
         "自第 {onset} 步起，同等工作量下{phase}是之前的 {ratio:.2f} 倍，没有任何阶段能解释",
+        "计时阶段之外的工作，如数据加载或日志（很可能：没有任何阶段能解释）",
         {"": ("时间花在计时阶段之外：数据加载、日志、指标，或训练主进程所在主机的停顿。",)},
+    ),
+    "all_slow": Rule(
+        "各阶段{again}自第 {onset} 步起同时变慢：共 {after}，此前为 {before}（×{ratio:.2f}）",
+        "自第 {onset} 步起各阶段同时变慢，合计是之前的 {ratio:.2f} 倍",
+        "主机或网络（很可能：各阶段同时变慢）",
+        {
+            "": (
+                "看主机而不是某个阶段：频率与降频（nvidia-smi -q -d PERFORMANCE）、其他任务、网络、存储。",
+                "找出慢的节点：最慢的一个会拖住其他所有节点。",
+            )
+        },
     ),
 }
 """By the name of the rule."""
@@ -137,7 +185,7 @@ def chinese(message: Message) -> Message:
         message,
         title=test + (_title(message) or message.title),
         summary=("这是对接收端的测试，并无异常。" if test else "") + (_summary(message) or message.summary),
-        facts=tuple((LABELS.get(label, label), with_units(value)) for label, value in message.facts),
+        facts=tuple((LABELS.get(label, label), _value(message, label, value)) for label, value in message.facts),
         advice=_advice(message),
         language="zh",
     )
@@ -149,8 +197,18 @@ def with_units(text: str) -> str:
 
 
 def phase_name(phase: str) -> str:
-    """``gen（生成）``; with a blank before what follows where there is no Chinese for it."""
+    """The name as verl has it, with the Chinese behind it; with a blank where there is none."""
     return f" {phase}（{PHASES[phase]}）" if phase in PHASES else f" {phase} "
+
+
+def _value(message: Message, label: str, value: str) -> str:
+    if label == "Configured":
+        return value
+    if label == "Likely cause":
+        return (RULES[message.rule].cause if message.rule in RULES else "") or value
+    for pattern, chinese_words in _PHRASES:
+        value = pattern.sub(chinese_words, value)
+    return with_units(value)
 
 
 def _title(message: Message) -> str | None:
@@ -172,6 +230,8 @@ def _title(message: Message) -> str | None:
             text = "训练在第 {step} 步结束，{phase}自第 {onset} 步起仍为 ×{ratio:.2f}"
         case "expired":
             text = "第 {step} 步之后没有新数据，{phase}的事件已关闭"
+        case "flapping":
+            text = "{phase}时好时坏，第 {step} 步为 ×{ratio:.2f}；一小时内不再告知"
         case _:
             text = rule.title
     return f"{message.run}：{_said(text, fields)}"
@@ -206,11 +266,17 @@ def _fields(message: Message) -> dict[str, str | int | float] | None:
         "ratio": message.ratio,
         "before": with_units(quantity(message.phase, message.before)),
         "after": with_units(quantity(message.phase, message.after)),
+        "again": {"reopened": "再次", "repeated": "仍然"}.get(message.reason, ""),
     }
 
 
 def _advice(message: Message) -> tuple[str, ...]:
+    """The rule's own for the phase, and as in English how to hear no more of it."""
     rule = RULES.get(message.rule)
+    known = tuple(
+        f"已知情？{found[1]}；永久接受：{found[2]}" for line in message.advice if (found := _KNOWN.fullmatch(line))
+    )
     if not message.advice or rule is None:
         return message.advice
-    return rule.advice.get(message.phase) or rule.advice.get("") or message.advice
+    own = rule.advice.get(message.phase) or rule.advice.get("")
+    return (*own, *known) if own else known or message.advice

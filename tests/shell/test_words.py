@@ -1,0 +1,132 @@
+"""A message in Chinese says what the English one says, for every rule, reason, phase and label there is."""
+# ruff: noqa: RUF001 - full-width punctuation is how Chinese is written
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, get_args
+
+import pytest
+
+from tests.shell.notifier_messages import HOSTILE, OPENED
+from verlwatch.core.incidents import _facts, compose
+from verlwatch.core.incidents._facts import Context
+from verlwatch.core.phases import JUDGED
+from verlwatch.core.rules import RULES
+from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Message, Reason
+from verlwatch.shell.notifiers import _zh, in_language, message_text, sample_message
+from verlwatch.shell.notifiers._words import reason_word
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+REASONS = tuple(reason for reason in (*get_args(get_args(Reason)[0]), *get_args(ClosedAs)))
+CONFIG: Mapping[str, Any] = {key: 1 for keys in _facts.KEYS.values() for key in keys}
+CONTEXT = Context(
+    recent=(100.0,) * 12 + (161.0,) * 12, step_s=300.0, step_expected_s=230.0, gpus=64, config=CONFIG, link="http://a/"
+)
+ENGLISH = re.compile(r"\b(?:the|of|is|since|step|steps|told|ago|took|was|so|far|hours?|min|seconds?|likely)\b")
+
+
+def composed(rule: str, reason: Any, phase: str = "gen", *, scope: Any = (), advice: tuple[str, ...] = ()) -> Message:
+    """As the core words it."""
+    diagnosis = Diagnosis(
+        rule, "run-a", phase, "warning", 200, 210, 1.61, 100.0, 161.0, 61.0, "summary", (), advice, scope
+    )
+    closed = reason in get_args(ClosedAs)
+    incident = Incident(
+        "7e57c0de", "run-a", 0, "closed" if closed else "firing", "warning", (diagnosis,), 200, 0.0, 1.9,
+        lost_s=3120.0, closed_as=reason if closed else None, closed_step=240 if closed else None, last_step=239,
+    )  # fmt: skip
+    return compose(incident, reason, step=211, now=600.0, context=CONTEXT)
+
+
+def test_every_rule_has_chinese_words() -> None:
+    assert _zh.RULES.keys() == {rule.NAME for rule in RULES}
+    assert {name for name, rule in _zh.RULES.items() if rule.cause} == _facts.CAUSES.keys()
+
+
+def test_every_reason_and_phase_has_chinese_words() -> None:
+    assert _zh.REASONS.keys() == set(REASONS)
+    assert set(JUDGED) <= _zh.PHASES.keys()
+
+
+@pytest.mark.parametrize("rule", [rule.NAME for rule in RULES])
+@pytest.mark.parametrize("reason", REASONS)
+def test_nothing_but_names_stays_english(rule: str, reason: str) -> None:
+    english = composed(rule, reason, advice=("Look at the hosts.",), scope=(("rank", "3"), ("host", "node-1")))
+    message = in_language(english, "zh")
+    assert len(message.facts) == len(english.facts)
+    assert (not message.advice) == (not english.advice)
+    text = " ".join((message.title, message.summary, *(word for pair in message.facts for word in pair)))
+    assert ENGLISH.findall(text) == []
+    assert all(len(label) > 1 and not label.isascii() for label, _ in message.facts)
+
+
+def test_an_incident_in_chinese_reads_as_a_person_would_write_it() -> None:
+    scope = (*(("rank", str(n)) for n in range(4)), ("host", "node-1"))
+    message = in_language(composed("phase_shift", "repeated", scope=scope, advice=("Compare.",)), "zh")
+    assert message.title == "run-a：gen（生成）仍然自第 200 步起为 161 秒，此前为 100 秒（×1.61）"
+    assert message.summary == "自第 200 步起，同等工作量下 gen（生成）的耗时是之前的 1.61 倍。"
+    facts = dict(message.facts)
+    assert facts["起始步"] == "200（10 分钟前告知）"
+    assert facts["同等工作量下的倍数"] == "×1.61（按秒数为 ×1.61）"
+    assert facts["每步增加"] == "61 秒（相当于一步的 27%），占变慢部分的 87%"
+    assert facts["已损失"] == "52 分钟，55 GPU 小时；若持续，每天 312"
+    assert facts["位置"] == "ranks 0-3 (4)，主机 node-1"
+    assert message.advice[-1] == (
+        "已知情？verlwatch silence add --run run-a --phase gen --for 2h；永久接受：verlwatch accept 7e57c0de"
+    )
+    assert message.language == "zh"
+
+
+def test_how_an_incident_ended_is_said_in_chinese() -> None:
+    message = in_language(composed("phase_shift", "resolved"), "zh")
+    assert message.title == "run-a：gen（生成）自第 240 步起恢复正常（最高 ×1.90，基线 100 秒）"
+    assert message.summary.endswith("1.61 倍。已恢复，第 200 至 239 步，共损失 52 分钟。")
+    assert reason_word(message) == "已恢复"
+
+
+@pytest.mark.parametrize(
+    ("rule", "closed_as", "title"),
+    [("agent_lost", None, "采集端 node-7 已失联"), ("blind", "resolved", "采集端 node-7 又能读取全部文件")],
+)
+def test_what_a_hub_says_of_an_agent_is_said_in_chinese(rule: str, closed_as: Any, title: str) -> None:
+    message = replace(OPENED, rule=rule, phase="node-7", closed_as=closed_as)
+    assert in_language(message, "zh").title == title
+
+
+def test_what_has_no_chinese_words_stays_english() -> None:
+    message = in_language(replace(OPENED, rule="brand_new", facts=(("New label", "5 s"),)), "zh")
+    assert (message.title, message.summary, message.advice) == (OPENED.title, OPENED.summary, OPENED.advice)
+    assert message.facts == (("New label", "5 秒"),)
+    assert in_language(HOSTILE, "zh").title == HOSTILE.title
+
+
+def test_the_sample_says_in_chinese_that_it_is_a_test() -> None:
+    message = in_language(sample_message(), "zh")
+    assert message.title.startswith("【测试】")
+    assert "并无异常" in message.summary
+    assert "已知情" not in message_text(message)
+
+
+def test_english_is_what_the_core_composed() -> None:
+    assert in_language(OPENED, "en") is OPENED
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("394 s", "394 秒"),
+        ("12 min", "12 分钟"),
+        ("3.4 h", "3.4 小时"),
+        ("1 step", "1 步"),
+        ("120 to 124", "120 至 124"),
+        ("612 tokens/s/GPU", "612 tokens/s/GPU"),
+        ("rank 3", "rank 3"),
+        ("5 steady", "5 steady"),
+    ],
+)
+def test_units_are_said_in_chinese(text: str, shown: str) -> None:
+    assert _zh.with_units(text) == shown

@@ -1,0 +1,131 @@
+"""PagerDuty, Events API v2: an incident is one alert there, which is triggered, triggered again and resolved.
+
+Limits and answers are those of developer.pagerduty.com (events-API-v2): 512 KB, a summary of 1,024 characters, a
+``dedup_key`` of 255; about 120 calls a minute; 202 for yes, 400 for what is malformed, and after a 429 a few minutes
+of rest.  Only the routing key that triggered an alert resolves it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import orjson
+from pydantic import Field
+
+from verlwatch.fields import ReceiverConfig, SecretPath, Url, read_secret
+from verlwatch.shell.notifiers import _http
+from verlwatch.shell.notifiers._base import Notifier, PermanentError, TransientError
+from verlwatch.shell.notifiers._text import clean
+from verlwatch.shell.notifiers._words import words
+
+if TYPE_CHECKING:
+    import aiohttp
+
+    from verlwatch.core.types import Message
+
+_SUMMARY = 1024
+_KEY = 255
+_LINES = 100
+_LINK = 2000
+_REST_S = 120.0
+
+
+class PagerDutyConfig(ReceiverConfig):
+    """A PagerDuty service with an integration of type Events API v2."""
+
+    type: Literal["pagerduty"]
+    routing_key_file: SecretPath = Field(description="File with the integration key of the service.")
+    url: Url = Field(
+        default="https://events.pagerduty.com/v2/enqueue",
+        description="Where events go; in the EU https://events.eu.pagerduty.com/v2/enqueue.",
+    )
+    proxy: Url | None = Field(default=None, description="HTTP proxy; default: what the environment says.")
+
+
+class PagerDutyNotifier(Notifier):
+    """One service."""
+
+    TYPE: ClassVar[str] = "pagerduty"
+    RATE: ClassVar[tuple[int, float] | None] = (100, 60.0)
+    DIGEST: ClassVar[bool] = False
+    Config: ClassVar[type[ReceiverConfig]] = PagerDutyConfig
+
+    def __init__(self, config: PagerDutyConfig, session: aiohttp.ClientSession) -> None:
+        self._key = read_secret(config.routing_key_file)
+        self._url = config.url
+        self._proxy = config.proxy
+        self._session = session
+
+    @staticmethod
+    def render(message: Message, dedup_key: str) -> dict[str, Any]:
+        """An event: `resolve` once the incident is closed, however it was, and `trigger` for all that is before."""
+        event: dict[str, Any] = {
+            "event_action": "resolve" if message.closed_as else "trigger",
+            "dedup_key": alert_key(message.incident),
+            "payload": {
+                "summary": clean(message.title, _SUMMARY) or "verlwatch",
+                "source": clean(message.run) or "verlwatch",
+                "severity": message.severity,
+                "timestamp": datetime.fromtimestamp(message.at, UTC).isoformat(timespec="milliseconds"),
+                "component": clean(message.phase),
+                "group": clean(message.run),
+                "class": clean(message.rule),
+                "custom_details": _details(message, dedup_key),
+            },
+            "client": "verlwatch",
+        }
+        link = clean(message.link, _LINK)
+        if link.startswith(("http://", "https://")):
+            event["client_url"] = link
+            event["links"] = [{"href": link, "text": words(message).page}]
+        return event
+
+    async def send(self, payload: dict[str, Any], dedup_key: str) -> None:  # noqa: ARG002 - it is in the payload
+        """POSTs the event with the routing key."""
+        with _http.network_errors():
+            async with self._session.post(
+                self._url,
+                data=orjson.dumps({"routing_key": self._key.reveal(), **payload}),
+                headers={"Content-Type": "application/json"},
+                proxy=_http.proxy_for(self._url, self._proxy),
+                allow_redirects=False,
+            ) as answer:
+                _judge(answer.status, _http.retry_after(answer.headers, time.time()))
+
+
+def alert_key(incident: str) -> str:
+    """The incident's id as PagerDuty gets it; a hash of it if it is too long, or nothing is left of it."""
+    key = clean(incident, 2 * _KEY)
+    return key if 0 < len(key) <= _KEY else hashlib.sha256(incident.encode("utf-8", "replace")).hexdigest()
+
+
+def _details(message: Message, dedup_key: str) -> dict[str, Any]:
+    details: dict[str, Any] = {"summary": clean(message.summary, _SUMMARY)}
+    details |= {clean(label, 100): clean(value) for label, value in message.facts[:_LINES]}
+    if message.evidence:
+        details["evidence"] = [clean(line) for line in message.evidence[:_LINES]]
+    if message.advice:
+        details["advice"] = [clean(line, 1000) for line in message.advice[:_LINES]]
+    details |= {"recent": clean(message.sparkline), "incident": clean(message.incident), "reason": message.reason}
+    if message.link:
+        details["status_page"] = clean(message.link, _LINK)
+    return {**details, "message_id": dedup_key}
+
+
+def _judge(status: int, wait: float | None) -> None:
+    """Returns for a yes, raises for a no."""
+    if status == 202:  # noqa: PLR2004 - PagerDuty's yes
+        return
+    if status == 429:  # noqa: PLR2004 - too many events
+        raise TransientError("PagerDuty answered 429, too many events", _REST_S if wait is None else wait)
+    if status in _http.RETRY_STATUS or status >= 500:  # noqa: PLR2004 - the class of server errors
+        raise TransientError(f"PagerDuty answered {status}", wait)
+    if status < 300:  # noqa: PLR2004 - the class of yes
+        raise TransientError(f"the answer was {status} but PagerDuty's yes is 202; is another server in its place?")
+    raise PermanentError(
+        f"PagerDuty answered {status}; check that routing_key_file holds the 32 characters of an Events API v2 "
+        "integration key, and that url is the region's"
+    )
