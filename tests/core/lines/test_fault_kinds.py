@@ -115,6 +115,8 @@ def test_the_rank_within_an_engine_is_none_of_the_run() -> None:
         (["Traceback (most recent call last):", "ValueError: no"], "warning"),
         (["[rank1]: Traceback (most recent call last):", "[rank1]: ValueError: no"], "critical"),
         ([TASK.format("update_actor"), "ValueError: no"], "critical"),
+        (["RUN FAILED: RayTaskError(ValueError) " + TASK.format("update_actor"), "ValueError: no"], "critical"),
+        (["FATAL: ActorDiedError The actor died unexpectedly before finishing this task."], "critical"),
     ],
 )
 def test_a_fault_says_how_bad_it_is(told: Faults, lines: list[str], severity: str) -> None:

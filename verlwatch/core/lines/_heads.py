@@ -17,9 +17,12 @@ What a library says is believed where its words are the first of a message.  In 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from verlwatch.core.lines._line import Line
+
+LABEL: Final = r"(?:[A-Z]{2,20}(?: [A-Z]{2,20}){0,2}: )?"
+"""A pattern of what a script of one's own may write before an error of Ray: ``FATAL: ``, ``RUN FAILED: ``."""
 
 _HEADS_MAX = 6
 _HEAD = re.compile(

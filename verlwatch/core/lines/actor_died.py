@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._heads import LABEL, bare
 from verlwatch.core.lines._line import Fact, Line, Said, Take, fault
 from verlwatch.core.lines._names import place_of
 
@@ -26,7 +26,7 @@ NAME: Final = "actor_died"
 NEEDLES: Final = (b" died unexpectedly", b"ActorUnavailableError")
 
 _DIED = re.compile(
-    r"(?:(?:[\w.]{1,60}\.)?(?:ActorDiedError|RayActorError):? )?"
+    rf"{LABEL}(?:(?:[\w.]{{1,60}}\.)?(?:ActorDiedError|RayActorError):? )?"
     r"The actor died unexpectedly before finishing this task\."
 )
 _UNAVAILABLE = re.compile(

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from verlwatch.core.lines._heads import bare
+from verlwatch.core.lines._heads import LABEL, bare
 from verlwatch.core.lines._line import Fact, Line, Numbers, Said, Take, fault, known
 from verlwatch.core.lines._traceback import HEADER, TRACE_BYTES, TRACE_LINES, Trace, find_task
 
@@ -34,7 +34,7 @@ NEEDLES: Final = (
 _JOB = "Error executing job with overrides: "
 _IGNORED = "Exception ignored in"
 _BEFORE_TASK = re.compile(
-    r"(?:Unhandled error \(suppress with 'RAY_IGNORE_UNHANDLED_ERRORS=1'\): |"
+    rf"{LABEL}(?:Unhandled error \(suppress with 'RAY_IGNORE_UNHANDLED_ERRORS=1'\): |"
     r"[\w.]{0,80}(?:Error|Exception)\b(?:\(\w{1,100}\))?:? (?:The actor died because of an error raised in its "
     r"creation task, )?)?ray::"
 )
