@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from verlwatch.config import Config, OwnLine, Run, load
+from verlwatch.config._telling import Maintenance, Route
 from verlwatch.config._yaml import read
 from verlwatch.fields import Model, ReceiverConfig
 from verlwatch.shell.notifiers import NOTIFIERS
@@ -41,7 +42,7 @@ def written_default(field: FieldInfo) -> str:
 
 def rows() -> Iterator[str]:
     """The rows of the reference for all settings but those of receivers."""
-    entries: dict[str, type[Model]] = {"runs": Run, "lines": OwnLine}
+    entries: dict[str, type[Model]] = {"runs": Run, "lines": OwnLine, "routes": Route, "maintenance": Maintenance}
     for name, field in Config.model_fields.items():
         if name in SECTIONS:
             keys = SECTIONS[name].by_key()

@@ -270,8 +270,8 @@ def test_an_environment_variable_in_a_value_is_not_expanded(loads: Loads, monkey
 def test_a_key_from_a_hostile_file_is_printed_harmlessly(complains: Complains) -> None:
     assert complains('"\\x1b[31mred\\u202e": 1') == [
         "1:1: \\x1b[31mred\\u202e: unknown key; known here: "
-        "runs, lines, state_dir, http, agent, hub, receivers, detection, reading, storage, delivery, heartbeat, "
-        "logging, external_url"
+        "runs, lines, state_dir, http, agent, hub, receivers, routes, incidents, quiet_hours, maintenance, timezone, "
+        "detection, reading, storage, delivery, heartbeat, logging, external_url"
     ]
     (line,) = complains(f"? {'k' * 10_000}\n: 1\n")
     assert len(line) < 300

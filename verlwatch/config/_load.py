@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from verlwatch.config._fleet import HubAgent
 from verlwatch.config._own import OwnLine
 from verlwatch.config._problems import ConfigError, KeyPath, Locate, Problem, from_validation, problem
+from verlwatch.config._telling import Maintenance, Route
 from verlwatch.config._yaml import Document, read
 from verlwatch.config.models import Config, Run, run_name
 from verlwatch.shell.notifiers import NOTIFIERS
@@ -55,7 +56,7 @@ def parse(document: Document) -> Config:
 
 def validate(value: Any, folder: Path | None, locate: Locate, problems: Iterable[Problem] = ()) -> Config:
     """``value`` as a Config, relative paths starting at ``folder``.  ``problems`` are those already known of it."""
-    found = [*problems, *(problem(locate(path), path, text) for path, text in _repeated(value))]
+    found = [*problems, *(problem(locate(path), path, text) for path, text in (*_repeated(value), *_unknown(value)))]
     try:
         config = Config.model_validate(value, context={"folder": folder})
     except ValidationError as error:
@@ -78,6 +79,10 @@ def _keys_at(path: KeyPath, value: Any) -> Iterable[str]:
         case ("receivers", int(index)):
             kinds = {notifier.TYPE: notifier.Config for notifier in NOTIFIERS}
             model = kinds.get(value["receivers"][index]["type"])
+        case ("routes", int()):
+            model = Route
+        case ("maintenance", int()):
+            model = Maintenance
         case ("hub", "agents", int()):
             model = HubAgent
         case (str(section),):
@@ -103,6 +108,17 @@ def _repeated(value: Any) -> Iterator[tuple[KeyPath, str]]:
             if log in logs:
                 yield ("runs", index, "logs", place), f"is already a log of runs[{logs[log]}]; name it once"
             logs.setdefault(log, index)
+
+
+def _unknown(value: Any) -> Iterator[tuple[KeyPath, str]]:
+    """Receivers that a route names and nobody is."""
+    known = [str(receiver.get("name")) for _, receiver in _entries(value, "receivers")]
+    for index, route in _entries(value, "routes"):
+        named = route.get("receivers")
+        for place, name in enumerate(named if isinstance(named, list | tuple) else ()):
+            if str(name) not in known:
+                among = f"; the receivers are {', '.join(known)}" if known else "; there are none"
+                yield ("routes", index, "receivers", place), f"{shortened(str(name))} is the name of no receiver{among}"
 
 
 def _entries(value: Any, *path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -14,7 +14,9 @@ from verlwatch.config._problems import KeyPath, Place
 from verlwatch.config.models import Config
 from verlwatch.fields import Model
 
-_LISTS = frozenset({"runs", "lines", "receivers", "allowed_hosts", "agents", "limits"})
+_LISTS = frozenset(
+    {"runs", "lines", "receivers", "routes", "quiet_hours", "maintenance", "allowed_hosts", "agents", "limits"}
+)
 
 
 def _single_values() -> Iterator[tuple[str, ...]]:
@@ -47,7 +49,7 @@ def apply(config: Config, env: Mapping[str, str], flags: Mapping[str, Any]) -> C
 
     ``flags`` holds texts under the names in OVERRIDES (None or absent: not given; others are ignored), and:
     ``log`` a list of paths, which together are the only run, called ``run_name`` and read from ``start``;
-    ``slack_webhook_file`` and ``webhook_url``, which replace all receivers.  An empty variable counts as unset.
+    ``slack_webhook_file`` and ``webhook_url``, which replace all receivers and routes.  An empty variable is unset.
     """
     value = config.model_dump(exclude_unset=True, by_alias=True)
     sources: dict[KeyPath, str] = {}
@@ -61,6 +63,7 @@ def apply(config: Config, env: Mapping[str, str], flags: Mapping[str, Any]) -> C
         sources |= {("runs",): "--log", ("runs", 0, "name"): "--run-name", ("runs", 0, "from"): "--from"}
     if receivers := list(_receivers(flags)):
         value["receivers"] = [receiver for _, receiver in receivers]
+        value.pop("routes", None)
         sources |= {("receivers", index): source for index, (source, _) in enumerate(receivers)}
 
     def locate(path: KeyPath, *, key: bool = False) -> Place:  # noqa: ARG001  # a flag has no place of its key

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from datetime import tzinfo
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
+from verlwatch.config import _telling
 from verlwatch.config._load import xdg
 from verlwatch.config._problems import ConfigError, KeyPath, Place, problem
 from verlwatch.config.models import Config
+from verlwatch.core import settings as core
 from verlwatch.core.settings import Settings
 from verlwatch.fields import Model
 from verlwatch.shell.own_lines import OwnLine, own_line
@@ -33,7 +37,17 @@ def settings(config: Config) -> Settings:
         limits=config.detection.limits,
         line_limit=config.reading.line_limit,
         link=(config.external_url or "").rstrip("/"),
+        policy=_telling.policy(config.incidents),
+        routes=tuple(core.Route(one.receivers, one.severity, one.rule, one.run) for one in config.routes),
+        quiet_hours=tuple(map(_telling.parse_window, config.quiet_hours)),
+        maintenance=tuple(_telling.maintenance(config.maintenance, timezone(config))),
+        zone=_telling.offsets(timezone(config)) if config.quiet_hours or config.maintenance else (),
     )
+
+
+def timezone(config: Config) -> tzinfo | None:
+    """In which times are written and shown; None for the host's."""
+    return ZoneInfo(config.timezone) if config.timezone else None
 
 
 def own_lines(config: Config) -> tuple[OwnLine, ...]:

@@ -28,6 +28,7 @@ from verlwatch.config._delivery import Delivery, Heartbeat
 from verlwatch.config._detection import Detection
 from verlwatch.config._fleet import Agent, Hub, is_loopback
 from verlwatch.config._own import OwnLine, readable
+from verlwatch.config._telling import Incidents, Maintenance, Route, Timezone, Window
 from verlwatch.fields import (
     Duration,
     FilePath,
@@ -281,6 +282,19 @@ class Config(Model):
     agent: Agent = Field(default_factory=Agent, description="What this host's agent ships to which hub.")
     hub: Hub = Field(default_factory=Hub, description="Who may deliver what it has read to this hub.")
     receivers: tuple[Receiver, ...] = Field(default=(), description="Who is told.")
+    routes: tuple[Route, ...] = Field(
+        default=(),
+        description="Who hears of what: the first route that takes an incident counts. Default: all, of all.",
+    )
+    incidents: Incidents = Field(default_factory=Incidents, description="How often people are told of an incident.")
+    quiet_hours: tuple[Window, ...] = Field(
+        default=(),
+        description="When only critical incidents are told, for example `22:00-08:00` or `sat,sun 00:00-24:00`.",
+    )
+    maintenance: tuple[Maintenance, ...] = Field(default=(), description="When nobody is told of some runs.")
+    timezone: Timezone | None = Field(
+        default=None, description="Time zone of these times, for example `Europe/Berlin`. Default: the host's."
+    )
     detection: Detection = Field(default_factory=Detection, description="How readily a change is told.")
     reading: Reading = Field(default_factory=Reading, description="How logs are read.")
     storage: Storage = Field(default_factory=Storage, description="What is kept on disk.")
