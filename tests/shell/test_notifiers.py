@@ -98,8 +98,14 @@ def test_each_notifier_has_a_type_of_its_own_and_a_config_that_takes_only_that()
         assert all(each.description for name, each in notifier.Config.model_fields.items() if name != "type")
 
 
+REQUIRED = {"slack_bot": {"channel": "C024BE91L"}, "alertmanager": {"url": "http://127.0.0.1:9093"}}
+"""What a configuration of this kind cannot be without, besides its secrets."""
+
+
 def config_with_secrets(notifier: type[Notifier], files: dict[str, Path]) -> ReceiverConfig:
-    return notifier.Config.model_validate({"name": "x", "type": notifier.TYPE, **files})
+    return notifier.Config.model_validate(
+        {"name": "x", "type": notifier.TYPE, **REQUIRED.get(notifier.TYPE, {}), **files}
+    )
 
 
 async def test_a_missing_secret_names_its_file_and_the_remedy(tmp_path: Path) -> None:

@@ -21,10 +21,13 @@ from verlwatch.shell.notifiers._http import fetch, open_session
 from verlwatch.shell.notifiers._sample import sample_message
 from verlwatch.shell.notifiers._text import message_text
 from verlwatch.shell.notifiers._words import in_language
+from verlwatch.shell.notifiers.alertmanager import AlertmanagerNotifier
+from verlwatch.shell.notifiers.apprise import AppriseNotifier
 from verlwatch.shell.notifiers.dingtalk import DingTalkNotifier
 from verlwatch.shell.notifiers.feishu import FeishuNotifier
 from verlwatch.shell.notifiers.pagerduty import PagerDutyNotifier
 from verlwatch.shell.notifiers.slack import SlackNotifier
+from verlwatch.shell.notifiers.slack_bot import SlackBotNotifier
 from verlwatch.shell.notifiers.webhook import WebhookNotifier
 from verlwatch.shell.notifiers.wecom import WeComNotifier
 
@@ -52,11 +55,14 @@ __all__ = [
 
 NOTIFIERS: tuple[type[Notifier], ...] = (
     SlackNotifier,
+    SlackBotNotifier,
     WebhookNotifier,
+    AlertmanagerNotifier,
     PagerDutyNotifier,
     FeishuNotifier,
     DingTalkNotifier,
     WeComNotifier,
+    AppriseNotifier,
 )
 
 
