@@ -43,8 +43,8 @@ def composed(rule: str, reason: Any, phase: str = "gen", *, scope: Any = (), adv
 
 
 def test_every_rule_has_chinese_words() -> None:
-    assert _zh.RULES.keys() == {rule.NAME for rule in RULES}
-    assert {name for name, rule in _zh.RULES.items() if rule.cause} == _facts.CAUSES.keys()
+    assert {rule.NAME for rule in RULES} <= _zh.RULES.keys()
+    assert _facts.CAUSES.keys() <= {name for name, rule in _zh.RULES.items() if rule.cause}
 
 
 def test_every_reason_and_phase_has_chinese_words() -> None:

@@ -259,13 +259,14 @@ def _fields(message: Message) -> dict[str, str | int | float] | None:
     """What the patterns may name; None where a number is none."""
     if not all(map(isfinite, (message.ratio, message.before, message.after))):
         return None
+    sign = "±" if message.rule == "phase_noise" else ""
     return {
-        "phase": phase_name(message.phase),
+        "phase": "各阶段" if message.rule == "all_slow" else phase_name(message.phase),
         "step": message.step,
         "onset": message.onset_step,
         "ratio": message.ratio,
-        "before": with_units(quantity(message.phase, message.before)),
-        "after": with_units(quantity(message.phase, message.after)),
+        "before": sign + with_units(quantity(message.phase, message.before)),
+        "after": sign + with_units(quantity(message.phase, message.after)),
         "again": {"reopened": "再次", "repeated": "仍然"}.get(message.reason, ""),
     }
 
