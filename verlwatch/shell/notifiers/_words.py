@@ -13,7 +13,6 @@ class Words(NamedTuple):
     """What channels say besides what a message says."""
 
     advice: str
-    evidence: str
     recent: str
     """Behind the name of the metric."""
     incident: str
@@ -27,7 +26,6 @@ class Words(NamedTuple):
 
 _EN = Words(
     advice="What to try",
-    evidence="Evidence",
     recent="the last steps",
     incident="incident",
     message="message",
@@ -38,7 +36,6 @@ _EN = Words(
 )
 _ZH = Words(
     advice="建议",
-    evidence="依据",
     recent="最近各步",
     incident="事件",
     message="消息",
