@@ -1,4 +1,4 @@
-"""Writes the parts of the documents that come from the program: README's message and rules, the table of LINES.md.
+"""Writes what in the documents comes from the program: README's message, its picture and rules, the table of LINES.md.
 
 python docs/generate.py            writes them
 python docs/generate.py --check    exit code 1 if they are out of date
@@ -12,25 +12,39 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from slack_svg import svg
+
 from verlwatch.core.engine import Engine
 from verlwatch.core.lines import KINDS
 from verlwatch.core.rules import RULES
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import Chunk, Message
 from verlwatch.shell.notifiers import message_text
+from verlwatch.shell.notifiers.slack_bot import SlackBotNotifier
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 LINES = ROOT / "docs" / "LINES.md"
+PICTURE = ROOT / "docs" / "slack-message.svg"
 SHIFT_STEP = 200
 RECORDED = ROOT / "verlwatch" / "demo" / "train.log.gz"
 
 
 def message() -> str:
     """The first message about the lasting shift of the recorded run, as plain text."""
+    return f"```text\n{message_text(_shift())}\n```"
+
+
+def picture() -> str:
+    """The same as Slack shows it."""
+    told = _shift()
+    return svg(SlackBotNotifier.render(told, f"{told.incident}-1")["message"], "verlwatch")
+
+
+def _shift() -> Message:
     for told in _messages():
         if told.onset_step == SHIFT_STEP and told.reason == "opened":
-            return f"```text\n{message_text(told)}\n```"
+            return told
     raise AssertionError("the recorded run tells no shift at step 200")
 
 
@@ -79,9 +93,9 @@ def _literal(body: str) -> str:
 def main() -> int:
     """Writes or checks."""
     stale = 0
-    for path, parts in PARTS.items():
-        text = path.read_text()
-        wanted = generated(text, parts)
+    wanted_by_path = {path: generated(path.read_text(), parts) for path, parts in PARTS.items()} | {PICTURE: picture()}
+    for path, wanted in wanted_by_path.items():
+        text = path.read_text() if path.exists() else ""
         stale += text != wanted
         if "--check" not in sys.argv:
             path.write_text(wanted)
