@@ -32,8 +32,11 @@ from verlwatch.shell.clock import Clock, Evenness, SystemClock
 from verlwatch.shell.fleet import hub as fleet_hub
 from verlwatch.shell.fleet.tls import TlsError
 from verlwatch.shell.http import server as http
+from verlwatch.shell.http._actions import Actions
+from verlwatch.shell.http.changes import Changes
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.judge import Judge
+from verlwatch.shell.letters import Letters
 from verlwatch.shell.notifiers import open_session
 from verlwatch.shell.overview import Overview
 from verlwatch.shell.store import StateDirError, Store, StoreDamaged, StoreUnavailable
@@ -123,6 +126,7 @@ class App:
         self._tail = Tail(_following(config), inbox, engine.cursors, clock=clock)
         self._hub = roles.hub(config, inbox, clock, engine)
         self._judge = Judge(engine, self._store, inbox, clock, self._committed)
+        self._changes = Changes(inbox, clock, engine)
         self._overview = Overview(
             self._judge, self._tail, self._store, ConfigStatus(path=self._path, loaded_at=clock.now()), clock.now
         )
@@ -138,7 +142,7 @@ class App:
 
     def _set_up_log(self, config: Config) -> None:
         """Hides the secrets of ``config`` too.  Those of before stay hidden: what was in force may still be told of."""
-        self._secrets |= {secret.reveal(): secret for secret in _secrets(config)}
+        self._secrets |= {secret.reveal(): secret for secret in roles.secrets(config)}
         logs.configure(self.config.logging.level, self.config.logging.format, self._secrets.values())
 
     def _delivery(
@@ -204,12 +208,26 @@ class App:
                 else_any_port=not self._port_chosen,
                 tls=roles.certificates(self.config),
                 posts={fleet_hub.PATH: self._hub.answer} if self._hub else {},
+                actions=self._actions(),
             )
         except http.ListenError as error:
             raise StartError(str(error)) from error
         log.info("status page", url=server.url)
         self._store.announce(roles.served(self.config, server.url))
         return server
+
+    def _actions(self) -> Actions:
+        """What a person may have done through HTTP."""
+        letters = Letters(
+            self._store.outbox,
+            self._clock,
+            lambda: [receiver.name for receiver in self.config.receivers],
+            self._wake_delivery,
+        )
+        return {**letters.actions(), **self._changes.actions()}
+
+    def _wake_delivery(self) -> None:
+        self._deliver.notify()
 
     def _committed(self, outcome: Outcome) -> None:
         self._overview.committed(outcome)
@@ -328,14 +346,3 @@ def _following(config: Config) -> Following:
 def _shown(config: Config) -> frozenset[str] | None:
     """The runs whose state is shown; those of agents are known by what comes."""
     return None if config.hub.agents else frozenset(run.name for run in config.runs)
-
-
-def _secrets(config: Config) -> list[Secret]:
-    """Every secret that must not appear in the log."""
-    secrets = []
-    for key, path in configuration.secret_paths(config):
-        secret = read_secret(path)
-        secrets.append(secret)
-        if key[-1] == "token_file":  # while tokens change it holds two, and each is sent by itself
-            secrets += map(Secret, secret.reveal().split())
-    return secrets

@@ -135,3 +135,14 @@ def expected(config: Config) -> frozenset[str]:
 def remembered(config: Config) -> list[str]:
     """The cursors that are kept though no file stands behind them."""
     return [f"{AGENT}{agent.name}" for agent in config.hub.agents]
+
+
+def secrets(config: Config) -> list[Secret]:
+    """Every secret that must not appear in the log."""
+    secrets = []
+    for key, path in configuration.secret_paths(config):
+        secret = read_secret(path)
+        secrets.append(secret)
+        if key[-1] == "token_file":  # while tokens change it holds two, and each is sent by itself
+            secrets += map(Secret, secret.reveal().split())
+    return secrets

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from verlwatch.cli import main
-from verlwatch.commands import status as command
+from verlwatch.commands import _daemon as command
 from verlwatch.status import RunStatus, Status
 
 Talk = Callable[[socket.socket, threading.Event], None]

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import os
-import ssl
 import sys
-from pathlib import Path
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from verlwatch import config as configuration
+from verlwatch.commands import _daemon
 from verlwatch.commands._output import say, say_json
-from verlwatch.fields import CREDENTIAL, SecretError, parse_url, read_secret
-from verlwatch.shell.fleet import tls
+from verlwatch.fields import SecretError
 from verlwatch.shell.fleet.tls import TlsError
 from verlwatch.shell.printable import printable, shortened
-from verlwatch.shell.state_dir import Served, served
-from verlwatch.status import AgentStatus, PhaseStatus, Status
+from verlwatch.status import AgentStatus, HeartbeatStatus, PhaseStatus, Status
 
 EPILOG = """examples:
   verlwatch status
@@ -31,17 +26,8 @@ EPILOG = """examples:
 Without --url the daemon that holds the state directory is asked, whatever port it got.  Where it serves HTTPS it has
 noted its certificate there, and that one is believed, whoever has signed it.
 """
-TIMEOUT_S = 5.0
-BODY_LIMIT = 64 << 20
-"""Bytes of an answer; the status of a thousand runs has a few million."""
-_IS_IT = "is the daemon running, and is this its address? (--url)"
-_IS_KNOWN = (
-    "is the daemon running, is this its address (--url), who has signed its certificate (--ca), and does it ask for "
-    "one (--certificate, --key)?"
-)
 _NAMED, _NAME_LIMIT = 3, 80
 """So many files that an agent cannot read are named, each with so many characters."""
-_NAME_IT = "name another with --state-dir, or the daemon's address with --url"
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -52,15 +38,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--url", metavar="URL", help="the daemon's status page (default: as the daemon noted it)")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration of the daemon")
-    parser.add_argument("--state-dir", metavar="DIR", help="state directory of the daemon (default: as configured)")
-    parser.add_argument("--token-file", metavar="FILE", help="file with the bearer token, where one is configured")
-    parser.add_argument("--ca", metavar="FILE", help="certificate (PEM) of the authority that signed the daemon's")
-    parser.add_argument(
-        "--certificate", metavar="FILE", help="certificate (PEM) to show, where the daemon asks for one"
-    )
-    parser.add_argument("--key", metavar="FILE", help="its key (PEM; default: in the same file)")
+    _daemon.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="the whole status as JSON")
     parser.add_argument("--quiet", action="store_true", help="print nothing; the exit code answers")
     parser.set_defaults(run_command=run)
@@ -69,12 +47,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(args: argparse.Namespace) -> int:
     """Prints the status; 1 when the daemon is not ready or cannot be reached."""
     try:
-        config = _config(args)
-        served = Served(args.url) if args.url else _served(config)
-        body = asyncio.run(
-            _get(served.url, _token(args.token_file or config.http.token_file), _tls(args, served, config))
-        )
-        status = _read(served.url, body)
+        url, body = _daemon.ask(args, _daemon.config_of(args), "/api/v1/status")
+        status = _read(url, body)
     except configuration.ConfigError as error:
         print(error, file=sys.stderr)
         return 2
@@ -89,92 +63,6 @@ def run(args: argparse.Namespace) -> int:
     return 0 if status.ready else 1
 
 
-def _config(args: argparse.Namespace) -> configuration.Config:
-    """What the daemon is configured with.  Raises ConfigError."""
-    path: Path | None = args.config or configuration.find()
-    config = configuration.load(path) if path else configuration.Config()
-    return configuration.apply(config, os.environ, {"state_dir": args.state_dir})
-
-
-def _served(config: configuration.Config) -> Served:
-    """Where the daemon of the state directory serves its status.
-
-    Never a configured address alone: the daemon may have taken another port, and whoever listens there may be a
-    stranger, who must not be shown as ours and not be sent the token.
-
-    Raises:
-        OSError: no daemon holds the state directory, or it cannot be looked into.
-    """
-    folder = configuration.state_dir(config)
-    try:
-        found = served(folder)
-    except OSError as error:
-        raise OSError(f"{folder}: {error.strerror}; {_NAME_IT}") from None
-    if found is None:
-        raise OSError(f"no daemon that serves its status runs on state directory {folder}; {_NAME_IT}")
-    return found
-
-
-def _tls(args: argparse.Namespace, asked: Served, config: configuration.Config) -> ssl.SSLContext | None:
-    """How the daemon is known, and what it is shown; None for plain HTTP.
-
-    A daemon of this host that asks for certificates is shown its own, where nothing else is given.
-
-    Raises:
-        TlsError: a certificate or key cannot be used.
-    """
-    if not asked.url.lower().startswith("https:"):
-        return None
-    certificate, key = args.certificate, args.key
-    if asked.certificate and config.http.client_ca and not certificate:
-        certificate, key = config.http.tls_certificate, config.http.tls_key
-    if asked.certificate and not args.ca:
-        return tls.pinned(asked.certificate, certificate, key)
-    return tls.client(args.ca, certificate, key)
-
-
-def _token(path: str | None) -> str | None:
-    """The token in a file.
-
-    Raises:
-        SecretError: there is none, or only the daemon can read it.
-    """
-    if path is None:
-        return None
-    if path.startswith(CREDENTIAL) and not os.environ.get("CREDENTIALS_DIRECTORY"):
-        raise SecretError(f"{path}: only the service is given it; name the file itself with --token-file")
-    return read_secret(path).reveal()
-
-
-async def _get(url: str, token: str | None, context: ssl.SSLContext | None) -> bytes:
-    """The answer to the question for the status.  The environment's proxies are for other hosts than ours.
-
-    Raises:
-        OSError: none within TIMEOUT_S, or a no; the text names the URL.
-        ValueError: ``url`` is none.
-    """
-    # other commands need no HTTP client
-    from verlwatch.shell.notifiers import DeliveryError, fetch, open_session  # noqa: PLC0415
-
-    try:
-        address = f"{parse_url(url).rstrip('/')}/api/v1/status"
-    except ValueError as error:
-        raise ValueError(f"--url {error}") from None
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    try:
-        async with asyncio.timeout(TIMEOUT_S), open_session() as session:
-            code, body = await fetch(session, address, headers, BODY_LIMIT, context)
-    except TimeoutError:
-        raise OSError(f"{url}: no whole answer within {TIMEOUT_S:g} s; {_IS_IT}") from None
-    except DeliveryError as error:
-        raise OSError(f"{url}: {error}; {_IS_KNOWN if context else _IS_IT}") from None
-    if code == 401:  # noqa: PLR2004 - HTTP's word for it
-        raise OSError(f"{url}: asks for another token; give its file with --token-file")
-    if code != 200:  # noqa: PLR2004 - HTTP's yes
-        raise OSError(f"{url}: answered {code}; {_IS_IT}")
-    return body
-
-
 def _read(url: str, body: bytes) -> Status:
     """The status in an answer.
 
@@ -184,7 +72,7 @@ def _read(url: str, body: bytes) -> Status:
     try:
         return TypeAdapter(Status).validate_json(body)
     except ValidationError:
-        raise ValueError(f"{url}: what answers is no verlwatch, or one of another version; {_IS_IT}") from None
+        raise ValueError(f"{url}: what answers is no verlwatch, or one of another version; {_daemon.IS_IT}") from None
 
 
 def render(status: Status) -> str:
@@ -215,7 +103,17 @@ def render(status: Status) -> str:
         lines.append(f"\nreceiver {receiver.name} ({receiver.type}): {counts}")
         if receiver.last_error:
             lines.append(f"  last error: {receiver.last_error}")
+    if status.heartbeat is not None:
+        lines.append(f"\nheartbeat: {_heartbeat(status.heartbeat, status.now)}")
     return "\n".join(lines)
+
+
+def _heartbeat(heartbeat: HeartbeatStatus, now: float) -> str:
+    if heartbeat.withheld:
+        return f"WITHHELD: {'; '.join(heartbeat.withheld)}"
+    if heartbeat.error:
+        return f"not taken: {heartbeat.error}"
+    return f"{heartbeat.sent} sent" + (f", {now - heartbeat.sent_at:.0f} s ago" if heartbeat.sent_at else "")
 
 
 def _agents(status: Status) -> list[str]:

@@ -117,7 +117,7 @@ class _Receiver(Line):
 
     def stuck(self, now: float) -> str | None:
         """See `Line.stuck`; also where its last word was a final no."""
-        if self._refusal is not None:
+        if self._refusal is not None and self.stats.dead:
             return f"receiver {self.name} refused the last message, {self.stats.dead} are given up: {self._refusal}"
         return super().stuck(now)
 

@@ -2,8 +2,8 @@
 
 A page the user visits must not be able to read this server through the user's browser: requests whose ``Host`` is not
 one of ours are refused (DNS rebinding), and nothing but GET and HEAD is served, but for a hub's deliveries, which have
-tokens of their own.  Where a token is configured everything needs it but the two health questions, which are answered
-in short without.
+tokens of their own, and for what people may change.  Where a token is configured everything needs it but
+the two health questions, which are answered in short without.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OPEN_PATHS = frozenset({"/healthz", "/-/healthy", "/readyz", "/-/ready"})
 """Answered without the token: probes have none."""
 
 BODY_LIMIT = 64 * 1024
-"""Bytes a request may announce.  No request needs a body; none is read."""
+"""Bytes a request may announce.  Only those of changes, and of a hub's deliveries, are read."""
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _HEADERS = {
@@ -59,6 +59,24 @@ class Guard:
         # A browser cannot send a bearer token by itself: it may give the token as the password, with any user name.
         response.headers[hdrs.WWW_AUTHENTICATE] = 'Basic realm="verlwatch", charset="UTF-8"'
         return response
+
+    def refusal_to_change(self, request: web.BaseRequest) -> web.Response | None:
+        """The answer to a request that would change something and may not; None to one that may.
+
+        Only a bearer token counts: a browser sends a password by itself, also for a page of another site.  Such a page
+        cannot send ``application/json``, or a DELETE, without asking first, and is not allowed it.
+        """
+        if not self._is_ours(request):
+            return self.refusal(request)
+        if (request.content_length or 0) > BODY_LIMIT:
+            return failure(413, f"a request body may have {BODY_LIMIT} bytes at most")
+        if self._token is not None and not hmac.compare_digest(bearer(request), self._token.reveal().encode()):
+            response = failure(401, "the token is missing or wrong; send it as Authorization: Bearer <token>")
+            response.headers[hdrs.WWW_AUTHENTICATE] = "Bearer"
+            return response
+        if request.method == hdrs.METH_POST and request.content_type != "application/json":
+            return failure(415, "send the body as Content-Type: application/json")
+        return None
 
     def knows(self, request: web.BaseRequest) -> bool:
         """Whether the request carries the token, where one is needed."""

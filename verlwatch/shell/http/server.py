@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import structlog
 from aiohttp import web
 
+from verlwatch.shell.http._actions import Actions, action_of, perform
 from verlwatch.shell.http._guard import Guard, failure, protect
 from verlwatch.shell.http.api import probes, routes
 
@@ -65,14 +66,15 @@ async def start(
     else_any_port: bool = False,
     tls: ssl.SSLContext | None = None,
     posts: Mapping[str, Post] | None = None,
+    actions: Actions | None = None,
     zone: tzinfo | None = None,
 ) -> Server:
     """Listen on ``listen`` (host, port; port 0 is any free one) and answer from ``source`` until stopped.
 
     A name is bound by its first address, IPv4 before IPv6.  ``else_any_port`` is for a port the user did not choose:
     where it is taken, e.g. by another user's daemon, a free one is used; say ``Server.url`` then.  ``posts`` answer the
-    POST requests to their paths, and see to it themselves who may send them.  Raises ListenError, also for an address
-    others can reach without a ``token``.
+    POST requests to their paths, and see to it themselves who may send them; ``actions`` are guarded.  Raises
+    ListenError, also for an address others can reach without a ``token``.
     """
     host, port = listen
     address = await _resolve(host, port)
@@ -84,7 +86,7 @@ async def start(
     listener = _bind(host, address, else_any_port=else_any_port)
     guard = Guard((host, *allowed_hosts), token)
     server = web.Server(
-        _answering(guard, source, zone, posts or {}),
+        _answering(guard, source, zone, posts or {}, actions or {}),
         request_factory=_request_factory(asyncio.get_running_loop()),
         access_log=None,
         logger=_silent(),
@@ -99,7 +101,7 @@ async def start(
 
 
 def _answering(
-    guard: Guard, source: StatusSource, zone: tzinfo | None, posts: Mapping[str, Post]
+    guard: Guard, source: StatusSource, zone: tzinfo | None, posts: Mapping[str, Post], actions: Actions
 ) -> Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]:
     in_full, in_short = routes(source, zone), probes(source)
 
@@ -107,6 +109,8 @@ def _answering(
         try:
             if request.method == "POST" and (post := posts.get(request.path)) is not None:
                 return await post(request)
+            if (action := action_of(actions, request)) is not None:
+                return await perform(guard, request, action)
             if (refused := guard.refusal(request)) is not None:
                 return refused
             answers = in_full if guard.knows(request) else in_short

@@ -70,12 +70,16 @@ async def fetch(
     headers: Mapping[str, str],
     limit: int,
     tls: ssl.SSLContext | None = None,
+    asked: bytes | None = None,
 ) -> tuple[int, bytes]:
-    """Status and body, ``limit`` bytes at most, of a GET by no proxy; raises TransientError."""
+    """Status and body, ``limit`` bytes at most, by no proxy, of a GET or of a POST of JSON; raises TransientError."""
     from verlwatch.shell.notifiers._answer import body  # noqa: PLC0415 - see the module's docstring
 
     with network_errors():
-        async with session.get(url, headers=headers, allow_redirects=False, ssl=tls or True) as answer:
+        method, more = ("GET", {}) if asked is None else ("POST", {"Content-Type": "application/json"})
+        async with session.request(
+            method, url, headers={**headers, **more}, data=asked, allow_redirects=False, ssl=tls or True
+        ) as answer:
             return answer.status, await body(answer, limit)
 
 
