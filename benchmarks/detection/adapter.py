@@ -10,7 +10,7 @@ from typing import Any
 
 from verlwatch.core.phases import phase as phase_of
 from verlwatch.core.series import Watch
-from verlwatch.core.types import SeriesKey, Workload
+from verlwatch.core.types import ChangePoint, SeriesKey, Workload
 
 
 class Adapter:
@@ -29,13 +29,20 @@ class Adapter:
         for point in self.watch.update(step, seconds, Workload(tokens, max_len), restart=restart):
             if point.action == "returned":
                 out.append(("close", point.onset, point.effect))
-            elif point.action == "opened" or (point.action == "changed" and open_kind == "level"):
-                out.append(("level", point.onset, point.effect))
+            elif point.action == "opened" or (point.action == "changed" and open_kind != "spike"):
+                out.append(_alarm(point))
         return out
 
     def state(self) -> dict[str, Any]:
         """For its size."""
         return self.watch.state()
+
+
+def _alarm(point: ChangePoint) -> tuple[str, int, float]:
+    """A slow step counts as a level that has just begun; more noise has no ratio."""
+    if point.kind == "dispersion":
+        return (point.kind, point.onset, 0.0)
+    return ("drift" if point.kind == "drift" else "level", point.onset, point.effect)
 
 
 def make(phase: str, false_alarms_per_10k_steps: float) -> Adapter:

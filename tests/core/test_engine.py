@@ -454,9 +454,10 @@ def test_the_form_of_the_state_changes_with_its_version_only() -> None:
          "steps_seen", "waiting", "work"],
     )  # fmt: skip
     assert (series.version, sorted(series.data)) == (
-        1,
-        ["accept_after", "baseline", "change", "detectors", "pending", "rival", "since", "waiting", "worse"],
-    )
+        2,
+        ["accept_after", "baseline", "detectors", "noise", "pending", "rival", "shift", "since", "swing", "waiting",
+         "worse"],
+    )  # fmt: skip
 
 
 def test_one_huge_value_costs_no_message() -> None:

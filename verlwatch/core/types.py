@@ -150,14 +150,14 @@ class Workload(NamedTuple):
 class ChangePoint(NamedTuple):
     """A detector's word on one series.
 
-    ``kind`` is the detector that told it (``spike``: a slow step; ``level``: a lasting change), ``step`` when it was
-    told, ``onset`` the first changed step (with ``returned``: the first step back at the old baseline).  ``effect``
-    is new ÷ old at equal work (unit ``ratio``) or new - old (unit ``GB``).  ``before`` is what the old baseline
-    expects of this step's work and ``after`` what the series shows now, both in the metric's own unit.
+    ``kind`` is the detector that told it (``spike``: a slow step; ``level``: a lasting change; ``drift``: a slide),
+    ``step`` when it was told, ``onset`` the first changed step (``returned``: the first one back at the old baseline).
+    ``effect`` is new ÷ old at equal work (unit ``ratio``) or new - old (unit ``GB``), ``before`` what the old baseline
+    expects of this step's work, ``after`` what is seen now, in the metric's own unit; ``dispersion``: of the spread.
     """
 
     series: SeriesKey
-    kind: Literal["spike", "level"]
+    kind: Literal["spike", "level", "dispersion", "drift"]
     action: Action
     step: int
     onset: int

@@ -8,13 +8,24 @@ from typing import Literal
 import pytest
 
 from verlwatch.core import rules
-from verlwatch.core.rules import RULES, View, all_slow, early_slow, limit, phase_shift, phase_spike, step_slow
+from verlwatch.core.rules import (
+    RULES,
+    View,
+    all_slow,
+    early_slow,
+    limit,
+    phase_drift,
+    phase_noise,
+    phase_shift,
+    phase_spike,
+    step_slow,
+)
 from verlwatch.core.types import ChangePoint, SeriesKey
 
 EXPECTED = {"gen": 40.0, "old_log_prob": 6.0, "adv": 0.05, "step": 70.0, "throughput": 55.0}
 
 
-def change(metric: str, effect: float, kind: Literal["spike", "level"]) -> ChangePoint:
+def change(metric: str, effect: float, kind: Literal["spike", "level", "dispersion", "drift"]) -> ChangePoint:
     before = EXPECTED[metric]
     return ChangePoint(SeriesKey("r", metric), kind, "opened", 120, 120, effect, "ratio", before, before * effect)
 
@@ -39,6 +50,8 @@ FIRES = {
     limit.NAME: limited(gen=39.0),
     early_slow.NAME: young("gen", 3.0),
     phase_spike.NAME: view(change("gen", 4.0, "spike")),
+    phase_noise.NAME: view(change("gen", 3.0, "dispersion")),
+    phase_drift.NAME: view(change("gen", 1.06, "drift")),
     phase_shift.NAME: view(change("gen", 1.6, "level")),
     step_slow.NAME: view(change("step", 1.5, "level")),
     all_slow.NAME: view(*(change(name, 1.6, "level") for name in ("gen", "old_log_prob", "adv"))),
@@ -47,6 +60,8 @@ NEAR_MISS = {
     limit.NAME: limited(gen=40.0, testing=1.0),
     early_slow.NAME: young("adv", 3.0),
     phase_spike.NAME: view(change("adv", 4.0, "spike")),
+    phase_noise.NAME: view(change("adv", 3.0, "dispersion"), change("gen", 3.0, "level")),
+    phase_drift.NAME: view(change("gen", 1.06, "level"), change("adv", 1.5, "drift")),
     phase_shift.NAME: view(change("gen", 4.0, "spike")),
     step_slow.NAME: view(change("step", 1.5, "level"), change("gen", 1.9, "level")),
     all_slow.NAME: view(change("gen", 1.6, "level"), change("old_log_prob", 1.6, "level")),
@@ -111,3 +126,25 @@ def test_all_slow_says_what_the_whole_step_took_and_takes() -> None:
     assert (found.subject, found.severity) == ("all_phases", "critical")
     assert found.after / found.before == pytest.approx(1.6)
     assert found.cost_s == pytest.approx(0.6 * 46.05)
+
+
+def test_swings_are_told_with_less_severity_and_cost_nothing() -> None:
+    small = ChangePoint(SeriesKey("r", "gen"), "dispersion", "opened", 120, 115, 3.0, "ratio", 1.0, 3.0)
+    large = small._replace(before=4.0, after=12.0)
+    (told,) = phase_noise.diagnose(View("r", 120, {"gen": small}, EXPECTED, EXPECTED))
+    assert (told.severity, told.cost_s, told.ratio) == ("info", 0.0, 3.0)
+    assert "3.0× as much" in told.summary
+    assert "±3 s" in told.evidence[0]
+    assert [d.severity for d in phase_noise.diagnose(View("r", 120, {"gen": large}, EXPECTED, EXPECTED))] == ["warning"]
+
+
+def test_swings_explain_no_slow_step_and_are_none() -> None:
+    assert step_slow.diagnose(view(change("step", 3.0, "dispersion"))) == ()
+    assert step_slow.diagnose(view(change("throughput", 3.0, "dispersion"))) == ()
+    slow = step_slow.diagnose(view(change("step", 1.5, "level"), change("gen", 3.0, "dispersion")))
+    assert [d.subject for d in slow] == ["step"]
+
+
+def test_phases_that_only_swing_are_not_slower_together() -> None:
+    noisy = [change(metric, 3.0, "dispersion") for metric in ("gen", "old_log_prob", "adv")]
+    assert all_slow.diagnose(view(*noisy)) == ()

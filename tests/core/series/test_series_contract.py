@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EVERY_DETECTOR = pytest.mark.parametrize("detector", DETECTORS, ids=lambda detector: detector.KIND)
 
-# A run that goes through everything: spike, stretch, improvement, shift that moves, return, shift that settles.
+# A run that goes through everything: spike, stretch, improvement, shift that moves, return, shift that settles, swings.
 EVENTFUL = {
     60: 3.0,
     61: 2.5,
@@ -29,13 +29,14 @@ EVENTFUL = {
     **dict.fromkeys(range(150, 165), 1.6),
     **dict.fromkeys(range(165, 180), 2.4),
     **dict.fromkeys(range(200, 300), 1.5),
+    **{step: 2.0 if step % 2 else 1.2 for step in range(300, 330)},
 }
 
 
 def eventful() -> tuple[list[float], list[Workload]]:
-    tokens = [15_000.0 * math.exp(0.1 * e / 0.02) for e in noise(9, 300)]
+    tokens = [15_000.0 * math.exp(0.1 * e / 0.02) for e in noise(9, 330)]
     works = [Workload(t, 300.0) if step % 11 else Workload(None, 300.0) for step, t in enumerate(tokens)]
-    return seconds(lambda step: EVENTFUL.get(step, 1.0), 300, seed=5), works
+    return seconds(lambda step: EVENTFUL.get(step, 1.0), 330, seed=5), works
 
 
 def shown(values: list[float]) -> list[tuple[Seen, Baseline]]:
@@ -61,6 +62,15 @@ def run(channel: Detector, rows: list[tuple[Seen, Baseline]]) -> list[Alarm]:
         elif i >= 12:
             channel.learn(rows[i - 12][0], 12, baseline)
     return alarms
+
+
+def changed(kind: str, ratio: float, seed: int) -> list[float]:
+    """A series whose noise, level or trend is another one from step 200 on."""
+    if kind == "dispersion":
+        return [40.0 * math.exp(e * (ratio if s >= 200 else 1.0)) for s, e in enumerate(noise(seed, 300))]
+    if kind == "drift":
+        return seconds(lambda s: ratio ** max(0, s - 199), 300, seed=seed)
+    return seconds(lambda s: ratio if s >= 200 else 1.0, 300, seed=seed)
 
 
 @EVERY_DETECTOR
@@ -105,12 +115,14 @@ def test_a_channel_keeps_its_stated_false_alarms(detector: type[Detector]) -> No
 
 @EVERY_DETECTOR
 def test_a_channel_keeps_its_stated_delay(detector: type[Detector]) -> None:
+    """Where the level channel is as fast, the change is told as a level."""
     ratio, steps = detector.DELAY
-    delays = []
+    first = []
     for seed in range(20):
-        told = feed(watch_of(rate=1e-4), seconds(lambda s: ratio if s >= 200 else 1.0, 230, seed=seed))
-        delays.append(next(point.step for point in told if point.kind == detector.KIND) - 200 + 1)
-    assert max(delays) <= steps
+        told = feed(watch_of(rate=1e-4), changed(detector.KIND, ratio, seed))
+        first.append(next(point for point in told if point.step >= 200 and point.action == "opened"))
+    assert max(point.step for point in first) - 200 + 1 <= steps
+    assert sum(point.kind == detector.KIND for point in first) >= 10
 
 
 @pytest.mark.parametrize("metric", ["gen", "throughput"])
@@ -133,7 +145,7 @@ def test_a_watch_goes_on_the_same_when_restored_after_any_step(metric: str) -> N
         assert pieces.expected(work) == whole.expected(work)
         told += points
     assert {point.action for point in told} == {"opened", "changed", "returned", "settled"}
-    assert {point.kind for point in told} == {"spike", "level"}
+    assert {point.kind for point in told} == {"spike", "level", "dispersion"}
 
 
 def test_the_state_of_a_watch_stays_under_eight_kibibytes() -> None:

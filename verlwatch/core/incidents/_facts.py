@@ -16,14 +16,19 @@ Facts = Iterator[tuple[str, str]]
 FEW = 3
 """Values before a change that a median needs."""
 KEYS_SHOWN = 4
-_PASSING = frozenset({"phase_spike", "early_slow", "limit"})
 _DAY_HOURS = 24.0
+NOISE = "phase_noise"
+"""The rule whose values are spreads."""
+_PASSING = frozenset({"phase_spike", "early_slow", "limit"})
+_NOW = {**dict.fromkeys(_PASSING, "Took"), NOISE: "Noisy"}
 
 CAUSES: Mapping[str, str] = {
     ALL_SLOW: "the host or the network (likely: every phase slowed at once)",
     "step_slow": "work between the timed phases, as data loading or logging (likely: no phase explains it)",
     "phase_spike": "a straggler, or another job on the host (a guess from one step)",
     "early_slow": "not known (a guess from few steps)",
+    NOISE: "something that comes and goes on the hosts (a guess)",
+    "phase_drift": "something that fills up or accumulates (possible: it grows bit by bit)",
     "phase_shift": "something in {phase} itself (possible: other phases are as before)",
 }
 """By rule: what is likely behind it, and how sure that is.  A rule without an entry claims none."""
@@ -92,8 +97,8 @@ def _of_closed(incident: Incident, step: int, context: Context) -> Facts:
     yield "Steps", f"{lead.onset} to {last_step(incident)}"
     yield "Told at step", str(step)
     yield "Worst ratio", f"×{incident.worst_ratio:.2f}"
-    yield "Baseline", quantity(lead.subject, lead.before)
-    yield "Slow", quantity(lead.subject, lead.after)
+    yield "Baseline", shown(lead, lead.before)
+    yield "Noisy" if lead.rule == NOISE else "Slow", shown(lead, lead.after)
     yield "Cost", duration(incident.lost_s)
     if context.gpus and incident.lost_s > 0:
         yield "GPU-hours lost", amount(context.gpus * incident.lost_s / 3600)
@@ -106,8 +111,8 @@ def _of_open(incident: Incident, step: int, now: float, context: Context) -> Fac
     yield "At step", str(step)
     seconds = ratio_in_seconds(lead, step, context)
     yield "Ratio at equal work", f"×{lead.ratio:.2f}" + (f" (×{seconds:.2f} in seconds)" if seconds else "")
-    yield "Baseline", quantity(lead.subject, lead.before)
-    yield "Took" if lead.rule in _PASSING else "New level", quantity(lead.subject, lead.after)
+    yield "Baseline", shown(lead, lead.before)
+    yield _NOW.get(lead.rule, "New level"), shown(lead, lead.after)
     yield from _share(incident, context)
     lost = duration(incident.lost_s)
     yield "Lost so far", lost + _gpu_hours(incident, context)
@@ -119,11 +124,16 @@ def _of_open(incident: Incident, step: int, now: float, context: Context) -> Fac
         yield "Configured", keys
 
 
+def shown(lead: Diagnosis, value: float) -> str:
+    """A value of the leading metric, or of its spread."""
+    return f"{'±' if lead.rule == NOISE else ''}{quantity(lead.subject, value)}"
+
+
 def ratio_in_seconds(lead: Diagnosis, step: int, context: Context) -> float | None:
     """Seconds now ÷ median seconds before the change, whatever the work was; None where it says nothing of its own."""
     changed = max(1, step - lead.onset + 1)
     earlier = [value for value in context.recent[:-changed] if isfinite(value) and value > 0]
-    if len(earlier) < FEW or lead.rule in {ALL_SLOW, "limit"} or lead.subject == THROUGHPUT:
+    if len(earlier) < FEW or lead.rule in {ALL_SLOW, NOISE, "limit"} or lead.subject == THROUGHPUT:
         return None
     return median(context.recent[-changed:]) / median(earlier)
 

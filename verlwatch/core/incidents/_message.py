@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from verlwatch.core.incidents._facts import Context, facts, last_step
+from verlwatch.core.incidents._facts import NOISE, Context, facts, last_step, shown
 from verlwatch.core.incidents._grouping import ALL_SLOW
-from verlwatch.core.incidents._words import duration, quantity, sparkline
+from verlwatch.core.incidents._words import duration, sparkline
 from verlwatch.core.types import Diagnosis, Incident, Message, Reason
 
 SPARKLINE_STEPS = 24
@@ -50,7 +50,7 @@ def _title(incident: Incident, lead: Diagnosis, reason: Reason, step: int) -> st
     also = f" (and {others} more)" if others else ""
     if lead.rule == ALL_SLOW:
         name, also = "every phase", ""
-    now, before = quantity(lead.subject, lead.after), quantity(lead.subject, lead.before)
+    now, before = shown(lead, lead.after), shown(lead, lead.before)
     match reason:
         case "resolved":
             worst = f"×{incident.worst_ratio:.2f} for {_span(incident)}"
@@ -64,6 +64,10 @@ def _title(incident: Incident, lead: Diagnosis, reason: Reason, step: int) -> st
         case "flapping":
             return f"{name} comes and goes, ×{lead.ratio:.2f} at step {step}; no more of it for an hour"
     again = {"reopened": " again", "repeated": " still"}.get(reason, "")
+    if lead.rule == NOISE:
+        return (
+            f"{name}{also} varies{again} ×{lead.ratio:.2f} as much since step {lead.onset}: {now} instead of {before}"
+        )
     if lead.rule == "limit":
         return f"{name}{also}{again} took {now} at step {step}, over its limit of {before}"
     if lead.rule in {"phase_spike", "early_slow"}:

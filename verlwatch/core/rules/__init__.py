@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from verlwatch.core.rules import all_slow, early_slow, limit, phase_shift, phase_spike, step_slow
+from verlwatch.core.rules import (
+    all_slow,
+    early_slow,
+    limit,
+    phase_drift,
+    phase_noise,
+    phase_shift,
+    phase_spike,
+    step_slow,
+)
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import Diagnosis
 
@@ -27,5 +36,14 @@ class Rule(Protocol):
         ...
 
 
-RULES: tuple[Rule, ...] = (limit, early_slow, phase_spike, phase_shift, step_slow, all_slow)
+RULES: tuple[Rule, ...] = (
+    limit,
+    early_slow,
+    phase_noise,
+    phase_spike,
+    phase_drift,
+    phase_shift,
+    step_slow,
+    all_slow,
+)
 """Of what two rules say about the same phase the later one counts."""

@@ -13,8 +13,8 @@ CRITICAL_SHARE = 0.5
 
 
 def cost_s(point: ChangePoint) -> float:
-    """Seconds that the change adds to one step."""
-    return point.after - point.before
+    """Seconds that the change adds to one step; swings go both ways."""
+    return 0.0 if point.kind == "dispersion" else point.after - point.before
 
 
 def step_share(view: View, point: ChangePoint) -> float | None:

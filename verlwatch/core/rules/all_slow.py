@@ -56,7 +56,7 @@ def diagnose(view: View) -> tuple[Diagnosis, ...]:
 
 def _together(changes: list[ChangePoint]) -> list[ChangePoint]:
     """Those that are slower and began at about the same step as most."""
-    slower = [point for point in changes if point.effect > 1.0]
+    slower = [point for point in changes if point.effect > 1.0 and point.kind != "dispersion"]
     middle = median([point.onset for point in slower]) if slower else 0
     return [point for point in slower if abs(point.onset - middle) <= TOGETHER]
 

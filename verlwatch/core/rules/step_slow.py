@@ -16,7 +16,7 @@ EXPLAINED = 0.5
 
 def diagnose(view: View) -> tuple[Diagnosis, ...]:
     """A diagnosis of the step, or of throughput where no step is printed, that the phases do not explain."""
-    step, throughput = view.changes.get(STEP), view.changes.get(THROUGHPUT)
+    step, throughput = (_slower(view.changes.get(metric)) for metric in (STEP, THROUGHPUT))
     if step and is_material(view, step) and (STEP in view.told or explained_s(view) < EXPLAINED * cost_s(step)):
         text = f"a step takes {step.effect:.2f}× as long since step {step.onset} and no phase accounts for it"
         return (diagnosis(NAME, view, step, text, ADVICE),)
@@ -24,6 +24,11 @@ def diagnose(view: View) -> tuple[Diagnosis, ...]:
         text = f"throughput is {throughput.effect:.2f}× of before since step {throughput.onset} at equal work"
         return (diagnosis(NAME, view, throughput, text, ADVICE),)
     return ()
+
+
+def _slower(point: ChangePoint | None) -> ChangePoint | None:
+    """The change, unless it is one of the noise alone: a noisy phase makes a noisy step."""
+    return None if point is None or point.kind == "dispersion" else point
 
 
 def _lost_s(view: View, throughput: ChangePoint) -> float:

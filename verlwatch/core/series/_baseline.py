@@ -149,6 +149,11 @@ class Baseline:
         phi = products / squares
         self.phi = 0.0 if phi < 0.0 else phi if phi < PHI_MAX else PHI_MAX
 
+    def spread(self, variance: float, shock: float) -> None:
+        """Judge by another noise from now on: variances of a residual and of an innovation."""
+        self.variance, self.shock = variance, shock
+        self.sd, self.sigma = math.sqrt(variance + self.leverage), math.sqrt(shock)
+
     def shift(self, size: float, steps: int) -> None:
         """Move the level for good, by a ``size`` that so many steps showed."""
         self.level += size

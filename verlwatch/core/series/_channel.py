@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 if TYPE_CHECKING:
     from verlwatch.core.series._baseline import Baseline
 
-Kind = Literal["spike", "level"]
+Kind = Literal["spike", "level", "dispersion", "drift"]
 
 
 class Seen(NamedTuple):

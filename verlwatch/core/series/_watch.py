@@ -3,6 +3,7 @@
 Idea.  A step's value is compared with what its own work explains (:mod:`._baseline`); what is left goes through the
 channels of ``DETECTORS``.  An alarm opens a change, and from then on the old baseline and the new level compete
 (:mod:`._rival`) until the series is back, or has been quiet at the new level for so long that this is the baseline.
+Noise that has become larger is another matter (:mod:`._noise`): it may be open beside a change of the level.
 
 What the baseline learns, it learns late: a step waits until the ones after it have shown that nothing was beginning
 there, and while a change is suspected or open nothing is learned at all.
@@ -17,30 +18,30 @@ from __future__ import annotations
 import math
 from typing import Any, Final, Literal, Self
 
-from verlwatch.core.series import level, spike
+from verlwatch.core.series import dispersion, drift, level, spike
 from verlwatch.core.series._baseline import Baseline
 from verlwatch.core.series._channel import Alarm, Detector, Kind, Seen
+from verlwatch.core.series._noise import Noise
 from verlwatch.core.series._rival import Rival
 from verlwatch.core.types import Action, ChangePoint, SeriesKey, Workload
 
-DETECTORS: Final[tuple[type[Detector], ...]] = (level.Level, spike.Spike)
+DETECTORS: Final[tuple[type[Detector], ...]] = (level.Level, spike.Spike, drift.Drift, dispersion.Dispersion)
 """The channels; where two alarm at the same step the first one's word counts."""
 
-STATE_VERSION: Final = 1
+STATE_VERSION: Final = 2
 
 WARM_UP = 3  # steps after a start or restart that tell nothing: compilation, cold caches
 START = 16  # judged steps a baseline begins from
 LAG = 12  # steps between seeing and learning
 RETELL = math.log(1.25)  # an open change is told again when its level moved by so much
 LEAST_CHANGE = 0.05  # smallest change worth telling, in the metric's own unit (seconds)
+SLIDING = 8  # steps that the size of a slide stands on: it goes on
 BETTER_AFTER = 50  # quiet steps after which an improvement is the baseline
 SMALLEST, LARGEST = 1e-9, 1e12  # numbers outside mean nothing, neither as a value nor as work
 
 
 class Watch:
     """The watch over one series.
-
-    ``change`` is the open change as last told, None while there is none.
 
     Args:
         key: The series; it is repeated in every change point.
@@ -70,7 +71,8 @@ class Watch:
                 f"series {key.metric} of run {key.run}: rate is {rate}, give false alarms per step (0 to 1)"
             )
         self.key = key
-        self.change: ChangePoint | None = None
+        self._shift: ChangePoint | None = None
+        self._swing: ChangePoint | None = None
         self._worse: Literal["up", "down"] = worse
         self._sign = 1.0 if worse == "up" else -1.0
         self._accept_after = accept_after
@@ -82,6 +84,7 @@ class Watch:
         self._baseline = Baseline(*shares)
         self._detectors: tuple[Detector, ...] = tuple(detector(rate) for detector in DETECTORS)
         self._rival: Rival | None = None
+        self._noise: Noise | None = None
 
     def update(self, step: int, value: float, work: Workload, *, restart: bool = False) -> tuple[ChangePoint, ...]:
         """Judge the value of one step; zero, negative and non-finite values are no values.
@@ -91,7 +94,8 @@ class Watch:
         """
         if restart:
             self._since = 0
-            self.change = None
+            self._shift = None
+            self._quieten()
             self._judge_from(None)
         if not SMALLEST < value < LARGEST:
             return ()
@@ -99,10 +103,8 @@ class Watch:
         if self._since <= WARM_UP:
             return ()
         y = self._sign * math.log(value)
-        tokens, longest = work
-        tokens = tokens if tokens is not None and SMALLEST < tokens < LARGEST else 0.0
-        longest = longest if longest is not None and SMALLEST < longest < LARGEST else 0.0
-        baseline, rival = self._baseline, self._rival
+        tokens, longest = _known(work.tokens), _known(work.longest)
+        baseline, rival, noise = self._baseline, self._rival, self._noise
         if not baseline.ready:
             self._collect(step, y, tokens, longest)
             return ()
@@ -115,16 +117,23 @@ class Watch:
             told = self._compete(rival, seen, seen.residual + offset)
         if alarm is not None and self._rival is rival and not told:
             told = self._heed(alarm, seen, seen.residual + offset, offset + alarm.size)
-        if self._rival is None:
+        if noise is not None and not told:
+            told = self._calm(noise, seen, seen.residual + offset)
+        if self._rival is None and self._noise is None:
             self._learn(seen)
         return told
 
     @property
+    def change(self) -> ChangePoint | None:
+        """The open change as last told, None while there is none; one of the noise where no other is open."""
+        return self._shift or self._swing
+
+    @property
     def current(self) -> ChangePoint | None:
         """The open change, its effect as all steps since have shown it."""
-        change, rival = self.change, self._rival
+        change, rival = self._shift, self._rival
         if change is None or rival is None or not rival.lasting:
-            return change
+            return self.change
         effect = math.exp(self._sign * rival.size)
         return change._replace(effect=effect, after=change.before * effect)
 
@@ -154,7 +163,9 @@ class Watch:
             "baseline": self._baseline.state(),
             "detectors": {detector.KIND: detector.state() for detector in self._detectors},
             "rival": None if self._rival is None else self._rival.state(),
-            "change": None if self.change is None else _written(self.change),
+            "noise": None if self._noise is None else self._noise.state(),
+            "shift": _written(self._shift),
+            "swing": _written(self._swing),
         }
 
     @classmethod
@@ -167,7 +178,9 @@ class Watch:
         watch._baseline = Baseline.from_state(state["baseline"])
         watch._detectors = tuple(detector.from_state(state["detectors"][detector.KIND]) for detector in DETECTORS)
         watch._rival = None if state["rival"] is None else Rival.from_state(state["rival"])
-        watch.change = None if state["change"] is None else ChangePoint(series=key, **state["change"])
+        watch._noise = None if state["noise"] is None else Noise.from_state(state["noise"])
+        watch._shift = None if state["shift"] is None else ChangePoint(series=key, **state["shift"])
+        watch._swing = None if state["swing"] is None else ChangePoint(series=key, **state["swing"])
         return watch
 
     def _collect(self, step: int, y: float, tokens: float, longest: float) -> None:
@@ -208,26 +221,28 @@ class Watch:
 
     def _compete(self, rival: Rival, seen: Seen, residual: float) -> tuple[ChangePoint, ...]:
         """A change is open, or followed silently: does this step end it, move it, or make it the baseline?"""
-        baseline, change = self._baseline, self.change
+        baseline, change = self._baseline, self._shift
         if rival.vote(seen.step, residual, baseline):
             return self._end(rival.back, rival.back_at, seen, residual)
         rival.follow(seen.residual, baseline.sd)
         if rival.quiet >= (min(BETTER_AFTER, self._accept_after) if change is None else self._accept_after):
             if rival.lasting:
                 baseline.shift(rival.size, rival.steps)
-            self.change = None
+            self._shift = None
             self._judge_from(None)
-            return (
-                () if change is None else (self._point("level", "settled", seen, residual, change.onset, rival.size),)
-            )
+            if change is None:
+                return ()
+            return (self._point(_lasting(change.kind), "settled", seen, residual, change.onset, rival.size),)
         if change is not None and rival.lasting and self._moved(change, rival.size):
             rival.quiet = 0
-            return self._tell("level", "changed", seen, residual, change.onset, rival.size)
+            return self._tell(_lasting(change.kind), "changed", seen, residual, change.onset, rival.size)
         return ()
 
     def _heed(self, alarm: Alarm, seen: Seen, residual: float, size: float) -> tuple[ChangePoint, ...]:
         """An alarm, ``size`` from the old baseline: what it opens, confirms, moves, ends or silently begins."""
-        change, old = self.change, self._rival
+        if alarm.kind == "dispersion":
+            return self._unsettle(alarm, seen, residual)
+        change, old = self._shift, self._rival
         point = self._point(alarm.kind, "opened", seen, residual, alarm.onset, size)
         matters = abs(point.after - point.before) >= LEAST_CHANGE
         if alarm.kind == "spike":
@@ -243,16 +258,52 @@ class Watch:
             return self._end(alarm.onset, size, seen, residual)
         if old is None:
             del self._pending[-alarm.steps :]  # what belongs to the change is never learned
-        self._judge_from(Rival(size, lasting=True, steps=alarm.steps) if abs(size) >= level.GATE else None)
+        least, steps = level.GATE, alarm.steps
+        if alarm.kind == "drift":
+            least, steps = drift.GATE, min(steps, SLIDING)
+        self._judge_from(Rival(size, lasting=True, steps=steps) if abs(size) >= least else None)
         if change is None:
-            action: Action | None = "opened" if size >= level.GATE and matters else None
+            action: Action | None = "opened" if size >= least and matters else None
         else:
             action = "changed" if change.kind == "spike" or self._moved(change, size) else None
-        return () if action is None else self._tell("level", action, seen, residual, alarm.onset, size)
+        kind = alarm.kind if change is None or change.kind == "spike" else change.kind
+        return () if action is None else self._tell(kind, action, seen, residual, alarm.onset, size)
+
+    def _unsettle(self, alarm: Alarm, seen: Seen, residual: float) -> tuple[ChangePoint, ...]:
+        """More noise: it opens a change where none is open, and is what steps are judged by from now on."""
+        if self._rival is not None or self._noise is not None:
+            return ()
+        point = self._point("dispersion", "opened", seen, residual, alarm.onset, alarm.size)
+        if point.after - point.before < LEAST_CHANGE:
+            return ()
+        self._noise = Noise.begin(self._baseline, point.effect)
+        del self._pending[-alarm.steps :]
+        self._judge_from(None)
+        self._swing = point
+        return (point,)
+
+    def _calm(self, noise: Noise, seen: Seen, residual: float) -> tuple[ChangePoint, ...]:
+        """The series is noisier: is it back at the old noise, or is this its noise now?"""
+        swing = self._swing
+        if noise.vote(seen, self._baseline):
+            point = self._point("dispersion", "returned", seen, residual, noise.back, 0.0)
+            self._quieten()
+        elif noise.steps >= self._accept_after and swing is not None:
+            point = self._point("dispersion", "settled", seen, residual, swing.onset, 0.5 * math.log(noise.factor))
+            self._noise = self._swing = None
+        else:
+            return ()
+        return (point,)
+
+    def _quieten(self) -> None:
+        """Judge by the old noise again."""
+        if self._noise is not None:
+            self._noise.end(self._baseline)
+            self._noise = self._swing = None
 
     def _end(self, onset: int, size: float, seen: Seen, residual: float) -> tuple[ChangePoint, ...]:
         """Back at the old baseline since ``onset``, to within ``size``."""
-        change, self.change = self.change, None
+        change, self._shift = self._shift, None
         self._judge_from(None)
         return () if change is None else (self._point(change.kind, "returned", seen, residual, onset, size),)
 
@@ -269,14 +320,22 @@ class Watch:
     def _tell(
         self, kind: Kind, action: Action, seen: Seen, residual: float, onset: int, size: float
     ) -> tuple[ChangePoint, ...]:
-        self.change = self._point(kind, action, seen, residual, onset, size)
-        return (self.change,)
+        self._shift = self._point(kind, action, seen, residual, onset, size)
+        return (self._shift,)
 
     def _point(self, kind: Kind, action: Action, seen: Seen, residual: float, onset: int, size: float) -> ChangePoint:
         """In the metric's own unit; ``residual`` is the latest step's from the old baseline, ``size`` the change's."""
-        before = math.exp(self._sign * (seen.y - residual))
-        effect = math.exp(self._sign * size)
+        before, sign = math.exp(self._sign * (seen.y - residual)), self._sign
+        if kind == "dispersion":
+            usual = self._baseline if self._noise is None else self._noise
+            before, sign = before * math.sqrt(usual.variance), 1.0
+        effect = math.exp(sign * size)
         return ChangePoint(self.key, kind, action, seen.step, onset, effect, "ratio", before, before * effect)
+
+
+def _lasting(kind: Kind) -> Kind:
+    """What a change of this kind is called once it has lasted."""
+    return "level" if kind == "spike" else kind
 
 
 def _known(amount: float | None) -> float:
@@ -284,8 +343,6 @@ def _known(amount: float | None) -> float:
     return amount if amount is not None and SMALLEST < amount < LARGEST else 0.0
 
 
-def _written(point: ChangePoint) -> dict[str, Any]:
+def _written(point: ChangePoint | None) -> dict[str, Any] | None:
     """A change point without its series."""
-    written = point._asdict()
-    del written["series"]
-    return written
+    return None if point is None else {name: value for name, value in point._asdict().items() if name != "series"}

@@ -40,15 +40,16 @@ from verlwatch.core.series._baseline import Baseline
 from verlwatch.core.series._channel import Alarm, Kind, Seen
 from verlwatch.core.series._state import fields_of
 
-WINDOWS = (3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
+WINDOWS = (3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 SCALES = (1, 2, 4, 8, 16, 32, 64, 128)  # where the long-run variance is learned
 KEEP = 144  # steps back that a window, its onset or a scale can reach
 AT_WINDOWS = itemgetter(*(-m for m in WINDOWS))
 BETWEEN = tuple((m, bisect(SCALES, m) - 1, m / SCALES[bisect(SCALES, m) - 1] - 1.0) for m in WINDOWS)
 
 UNIT, FINE = 1000.0, 1e-4  # scores and residuals are kept as integers: exact sums, short state
-H, SLOPE = 8.8, 1.15
+H, SLOPE = 8.6, 1.15
 CLIP = 3.0
+PRIOR_V = (1.0, 1.0, 1.1, 1.3, 1.5, 1.6, 1.6, 1.6)
 GATE, LATEST = 0.05, 6  # smallest shift worth telling, log units, and in how many steps it must show
 FREEZE, THAW = 4.0, 150  # evidence at which learning stops, for at most so many steps
 EARLY = 16.0
@@ -81,7 +82,7 @@ class Level:
     residuals: list[int] = field(default_factory=_nothing)
     steps: list[int] = field(default_factory=_nothing)
     filled: int = 0
-    long_run: list[float] = field(default_factory=lambda: [1.0] * len(SCALES))
+    long_run: list[float] = field(default_factory=lambda: list(PRIOR_V))
     calibrated: int = 0
     weights: list[float] = field(default_factory=lambda: [0.0] * len(WINDOWS))
     least: list[float] = field(default_factory=lambda: [0.0] * len(WINDOWS))
