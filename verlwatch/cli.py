@@ -10,7 +10,10 @@ from importlib import import_module
 from verlwatch import __version__
 from verlwatch.commands import _output
 
-COMMANDS = ("init", "run", "agent", "demo", "replay", "report", "parse", "check", "status", "outbox", "test_notify")
+COMMANDS = (
+    *("init", "run", "agent", "demo", "replay", "report", "parse", "check"),
+    *("status", "incidents", "silence", "accept", "outbox", "test_notify"),
+)
 """Modules of verlwatch.commands, in the order of --help."""
 
 EPILOG = """examples:

@@ -6,14 +6,20 @@ import argparse
 import asyncio
 import os
 import ssl
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import orjson
+from pydantic import ValidationError
 
 from verlwatch import config as configuration
 from verlwatch.fields import CREDENTIAL, SecretError, parse_url, read_secret
 from verlwatch.shell.fleet import tls
+from verlwatch.shell.fleet.tls import TlsError
+from verlwatch.shell.printable import printable
 from verlwatch.shell.state_dir import Served, served
 
 TIMEOUT_S = 5.0
@@ -51,8 +57,10 @@ def config_of(args: argparse.Namespace) -> configuration.Config:
     return configuration.apply(config, os.environ, {"state_dir": args.state_dir})
 
 
-def ask(args: argparse.Namespace, config: configuration.Config, path: str, asked: Any = None) -> tuple[str, bytes]:
-    """The daemon's URL and its answer at a path; with ``asked``, a JSON value, to a POST.
+def ask(
+    args: argparse.Namespace, config: configuration.Config, path: str, asked: Any = None, method: str | None = None
+) -> tuple[str, bytes]:
+    """The daemon's URL and its answer at a path: to a GET, with ``asked``, a JSON value, to a POST, or to ``method``.
 
     Raises:
         NoDaemon: none serves anything.
@@ -62,7 +70,32 @@ def ask(args: argparse.Namespace, config: configuration.Config, path: str, asked
     """
     where = Served(args.url) if args.url else _served(config)
     token = _token(args.token_file or config.http.token_file)
-    return where.url, asyncio.run(_ask(where.url, path, token, _tls(args, where, config), asked))
+    return where.url, asyncio.run(_ask(where.url, path, token, _tls(args, where, config), asked, method))
+
+
+def asking(
+    what: Callable[[argparse.Namespace, configuration.Config], int],
+) -> Callable[[argparse.Namespace], int]:
+    """A command that asks the daemon: what goes wrong on the way is told, exit code 1; 2 for a bad configuration."""
+
+    def run(args: argparse.Namespace) -> int:
+        try:
+            return what(args, config_of(args))
+        except configuration.ConfigError as error:
+            print(error, file=sys.stderr)
+            return 2
+        except ValidationError:
+            print(f"what answers is no verlwatch, or one of another version; {IS_IT}", file=sys.stderr)
+        except (OSError, ValueError, SecretError, TlsError) as error:
+            print(printable(str(error)), file=sys.stderr)
+        return 1
+
+    return run
+
+
+def segment(text: str) -> str:
+    """``text`` as one part of the path of a URL."""
+    return quote(text, safe="")
 
 
 def _served(config: configuration.Config) -> Served:
@@ -116,7 +149,9 @@ def _token(path: str | None) -> str | None:
     return read_secret(path).reveal()
 
 
-async def _ask(url: str, path: str, token: str | None, context: ssl.SSLContext | None, asked: Any) -> bytes:
+async def _ask(
+    url: str, path: str, token: str | None, context: ssl.SSLContext | None, asked: Any, method: str | None
+) -> bytes:
     """See `ask`.  The environment's proxies are for other hosts than ours."""
     # other commands need no HTTP client
     from verlwatch.shell.notifiers import DeliveryError, fetch, open_session  # noqa: PLC0415
@@ -129,7 +164,7 @@ async def _ask(url: str, path: str, token: str | None, context: ssl.SSLContext |
     body = None if asked is None else orjson.dumps(asked)
     try:
         async with asyncio.timeout(TIMEOUT_S), open_session() as session:
-            code, answer = await fetch(session, address, headers, BODY_LIMIT, context, body)
+            code, answer = await fetch(session, address, headers, BODY_LIMIT, context, body, method)
     except TimeoutError:
         raise OSError(f"{url}: no whole answer within {TIMEOUT_S:g} s; {IS_IT}") from None
     except DeliveryError as error:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from verlwatch.core.engine import Engine
 from verlwatch.core.fleet import AgentReport
-from verlwatch.core.types import Chunk, Cursor, Extract
+from verlwatch.core.types import Chunk, Cursor, Extract, Outcome
 
 RECORD_BYTES = 4096
 """What a record counts for: about what the line of a step has."""
@@ -22,7 +24,18 @@ class Parcel:
     extracts: tuple[Extract, ...] = ()
 
 
-Item = Chunk | Parcel
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """What a person asks for: a change of the engine, and where its answer goes once that is committed.
+
+    ``work`` gives None where there is nothing to change; the answer is whether there was.
+    """
+
+    work: Callable[[Engine, float], Outcome | None]
+    answer: asyncio.Future[bool]
+
+
+Item = Chunk | Parcel | Request
 
 
 class Inbox:
@@ -87,4 +100,6 @@ class Inbox:
 def _size(item: Item) -> int:
     if isinstance(item, Chunk):
         return len(item.data)
+    if isinstance(item, Request):
+        return 0
     return RECORD_BYTES * sum(len(extract.records) for extract in item.extracts)

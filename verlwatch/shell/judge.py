@@ -15,7 +15,7 @@ from verlwatch.core.engine import Engine, merged
 from verlwatch.core.gather import Gatherer
 from verlwatch.core.types import Chunk, Outcome
 from verlwatch.shell.clock import Clock
-from verlwatch.shell.inbox import Inbox, Item
+from verlwatch.shell.inbox import Inbox, Item, Request
 from verlwatch.shell.store import Store, StoreUnavailable
 
 TURN_S = 1.0
@@ -55,7 +55,9 @@ class Judge:
             self._turn()
             if items is None:
                 return
-            await self._commit(self._judge(items))
+            done: list[Request] = []
+            await self._commit(self._judge(items, done))
+            self._answer(items, done)
 
     def _turn(self) -> None:
         """Notes the time.  Where the clock was set back, the engine's goes on while something is open."""
@@ -74,19 +76,31 @@ class Judge:
         """From the next turn on these agents are expected to be heard, and no others."""
         self._expected = agents
 
-    def _judge(self, items: Sequence[Item]) -> Outcome:
+    @staticmethod
+    def _answer(items: Sequence[Item], done: Sequence[Request]) -> None:
+        """Tells people that what they asked for is committed; who has not waited so long is not told."""
+        for item in items:
+            if isinstance(item, Request) and not item.answer.done():
+                item.answer.set_result(item in done)
+
+    def _judge(self, items: Sequence[Item], done: list[Request]) -> Outcome:
         now = self.turned_at + self._set_back
         outcomes = []
         if self._expected is not None and isinstance(self.engine, Engine):
             outcomes.append(self.engine.expect(self._expected, now))
             self._expected = None
-        outcomes += [self._one(item, now) for item in items]
+        outcomes += [self._one(item, now, done) for item in items]
         return merged([*outcomes, self.engine.tick(now)])
 
-    def _one(self, item: Item, now: float) -> Outcome:
+    def _one(self, item: Item, now: float, done: list[Request]) -> Outcome:
         if isinstance(item, Chunk):
             return self.engine.feed(item, now)
-        assert isinstance(self.engine, Engine)  # noqa: S101 - only a hub gets parcels, and a hub judges
+        assert isinstance(self.engine, Engine)  # noqa: S101 - only who judges gets parcels and requests
+        if isinstance(item, Request):
+            outcome = item.work(self.engine, now)
+            if outcome is not None:
+                done.append(item)
+            return outcome or Outcome()
         cursors = () if item.cursor is None else (item.cursor,)
         return merged((self.engine.hear(item.report, now), self.engine.accept(item.extracts, now, cursors)))
 

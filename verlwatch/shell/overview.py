@@ -16,8 +16,10 @@ import structlog
 from verlwatch import __version__
 from verlwatch.core._run import Run
 from verlwatch.core.engine import Engine
+from verlwatch.core.incidents import silence_state
 from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
 from verlwatch.core.types import ClosedAs, Incident, Outcome, Transition
+from verlwatch.shell._incident_view import closed_incident, open_incident
 from verlwatch.shell._lag import Lag
 from verlwatch.shell._line import Lines
 from verlwatch.shell.fleet.wire import MOST_SOURCES, SourceReport
@@ -30,10 +32,10 @@ from verlwatch.status import (
     ConfigStatus,
     HeartbeatStatus,
     IncidentCount,
-    IncidentStatus,
     PhaseStatus,
     Role,
     RunStatus,
+    SilenceStatus,
     SourceStatus,
     Status,
     StoreStatus,
@@ -134,7 +136,7 @@ class Overview:
         now = self._now()
         views = list(self._tail.sources())
         not_ready = tuple(self._not_ready(views))
-        incidents = [_open_incident(incident) for incident in self.open_incidents()]
+        incidents = [open_incident(incident) for incident in self.open_incidents()]
         return Status(
             version=__version__,
             started_at=self.started_at,
@@ -145,9 +147,10 @@ class Overview:
             runs=tuple(_run(run, now) for run in self._runs()),
             incidents=(
                 *incidents,
-                *(_closed_incident(t, at) for at, t in reversed(self._closed) if self._shows(t.run)),
+                *(closed_incident(t, at) for at, t in reversed(self._closed) if self._shows(t.run)),
             ),
             incident_counts=self._counts(),
+            silences=self._silences(),
             sources=tuple(self._source(view, now) for view in views),
             receivers=self.deliver.health(),
             config=self.config,
@@ -192,6 +195,11 @@ class Overview:
             yield from run.incidents
         if isinstance(self._judge.engine, Engine):
             yield from self._judge.engine.fleet.incidents
+
+    def _silences(self) -> tuple[SilenceStatus, ...]:
+        engine = self._judge.engine
+        found = engine.silences if isinstance(engine, Engine) else ()
+        return tuple(SilenceStatus(**silence_state(silence)) for silence in found)
 
     def _judged(self, view: SourceView) -> int:
         """Up to which byte of the generation being read everything is judged."""
@@ -308,43 +316,4 @@ def _phase(run: Run, metric: str, step: float | None) -> PhaseStatus:
         share=now / step if step else None,
         state=state,  # type: ignore[arg-type]  # one of the four words above
         recent=recent,
-    )
-
-
-def _open_incident(incident: Incident) -> IncidentStatus:
-    lead = incident.diagnoses[0]
-    return IncidentStatus(
-        id=incident.id,
-        run=incident.run,
-        rule=lead.rule,
-        phase=lead.subject,
-        state=incident.state,
-        severity=incident.severity,
-        opened_step=incident.opened_step,
-        onset_step=lead.onset,
-        ratio=lead.ratio,
-        before=lead.before,
-        after=lead.after,
-        summary=lead.summary,
-        opened_at=incident.opened_at,
-    )
-
-
-def _closed_incident(t: Transition, at: float) -> IncidentStatus:
-    return IncidentStatus(
-        id=t.incident,
-        run=t.run,
-        rule=t.rule,
-        phase=t.phase,
-        state="closed",
-        severity=t.severity,
-        opened_step=t.opened_step,
-        onset_step=t.onset_step,
-        ratio=t.ratio,
-        before=t.before,
-        after=t.after,
-        summary=t.summary,
-        opened_at=at,
-        closed_as=t.closed_as,
-        closed_step=t.step,
     )

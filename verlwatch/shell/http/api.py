@@ -15,7 +15,9 @@ from aiohttp import web
 from verlwatch.shell.http import metrics, page
 from verlwatch.shell.http._source import StatusSource
 from verlwatch.shell.printable import encodable
-from verlwatch.status import AgentStatus, Status
+from verlwatch.status import AgentStatus, IncidentStatus, SilenceStatus, Status
+
+Parts = tuple[AgentStatus, ...] | tuple[IncidentStatus, ...] | tuple[SilenceStatus, ...]
 
 _STYLE = Path(__file__).with_name("static") / "style.css"
 
@@ -64,13 +66,15 @@ def routes(source: StatusSource, zone: tzinfo | None) -> Mapping[str, Callable[[
         "/-/ready": ready,
         "/api/v1/status": lambda: _json(source.status()),
         "/api/v1/agents": lambda: _json(source.status().agents),
+        "/api/v1/incidents": lambda: _json(source.status().incidents),
+        "/api/v1/silences": lambda: _json(source.status().silences),
         "/metrics": exposition,
         "/": shown,
         "/static/style.css": lambda: web.Response(body=style, content_type="text/css", charset="utf-8"),
     }
 
 
-def _json(value: Status | tuple[AgentStatus, ...] | dict[str, Any], status: int = 200) -> web.Response:
+def _json(value: Status | Parts | dict[str, Any], status: int = 200) -> web.Response:
     try:
         body = orjson.dumps(value)
     except TypeError:  # a file name that is no UTF-8
@@ -81,7 +85,7 @@ def _json(value: Status | tuple[AgentStatus, ...] | dict[str, Any], status: int 
 def _encodable(value: Any) -> Any:
     if isinstance(value, str):
         return encodable(value)
-    if isinstance(value, Status | AgentStatus):
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _encodable(dataclasses.asdict(value))
     if isinstance(value, dict):
         return {key: _encodable(each) for key, each in value.items()}

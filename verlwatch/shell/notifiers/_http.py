@@ -71,14 +71,18 @@ async def fetch(
     limit: int,
     tls: ssl.SSLContext | None = None,
     asked: bytes | None = None,
+    method: str | None = None,
 ) -> tuple[int, bytes]:
-    """Status and body, ``limit`` bytes at most, by no proxy, of a GET or of a POST of JSON; raises TransientError."""
+    """Status and body, ``limit`` bytes at most, by no proxy; raises TransientError.
+
+    A GET, or with ``asked`` a POST of that JSON, unless ``method`` says otherwise.
+    """
     from verlwatch.shell.notifiers._answer import body  # noqa: PLC0415 - see the module's docstring
 
     with network_errors():
-        method, more = ("GET", {}) if asked is None else ("POST", {"Content-Type": "application/json"})
+        usual, more = ("GET", {}) if asked is None else ("POST", {"Content-Type": "application/json"})
         async with session.request(
-            method, url, headers={**headers, **more}, data=asked, allow_redirects=False, ssl=tls or True
+            method or usual, url, headers={**headers, **more}, data=asked, allow_redirects=False, ssl=tls or True
         ) as answer:
             return answer.status, await body(answer, limit)
 
