@@ -61,7 +61,10 @@ class RunStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentStatus:
-    """An incident that is open, or one of the last that closed.  ``before`` and ``after`` are in the metric's unit."""
+    """An incident that is open, or one of the last that closed.  ``before`` and ``after`` are in the metric's unit.
+
+    ``held`` says why people are not told now, e.g. ``silenced by s1a2b3c4``; empty where nothing is held back.
+    """
 
     id: str
     run: str
@@ -78,6 +81,23 @@ class IncidentStatus:
     opened_at: float
     closed_as: ClosedAs | None = None
     closed_step: int | None = None
+    held: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SilenceStatus:
+    """Incidents that fit all five patterns are not told until ``ends_at`` (None: the end of the run)."""
+
+    id: str
+    run: str
+    rule: str
+    phase: str
+    host: str
+    rank: str
+    starts_at: float
+    ends_at: float | None
+    comment: str
+    author: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +230,7 @@ class Status:
     runs: tuple[RunStatus, ...] = ()
     incidents: tuple[IncidentStatus, ...] = ()
     incident_counts: tuple[IncidentCount, ...] = ()
+    silences: tuple[SilenceStatus, ...] = ()
     sources: tuple[SourceStatus, ...] = ()
     receivers: tuple[ReceiverStatus, ...] = ()
     config: ConfigStatus = ConfigStatus()
