@@ -77,6 +77,13 @@ def test_a_date_is_rounded_up_to_whole_seconds() -> None:
     assert retry_after({"Retry-After": "Thu, 01 Jan 2026 12:00:30 GMT"}, NOON + 0.25) == 30.0
 
 
+@pytest.mark.parametrize("ours_is_ahead_s", [-300.0, 0.0, 300.0])
+def test_a_date_is_by_the_clock_of_who_sent_it(ours_is_ahead_s: float) -> None:
+    headers = {"Date": "Thu, 01 Jan 2026 12:00:00 GMT", "Retry-After": "Thu, 01 Jan 2026 12:00:30 GMT"}
+    assert retry_after(headers, NOON + ours_is_ahead_s) == 30.0
+    assert retry_after({**headers, "Date": "noon"}, NOON + ours_is_ahead_s) == max(0.0, 30.0 - ours_is_ahead_s)
+
+
 @pytest.mark.parametrize(
     ("environment", "configured", "expected"),
     [

@@ -104,7 +104,7 @@ class Outbox:
     async def sent(self, receiver: str, since: float, limit: int) -> list[float]:
         """When the receiver last answered, newest first, at most ``limit`` times."""
         query = (
-            "SELECT DISTINCT finished_at FROM outbox WHERE receiver = ? AND status IN ('done', 'dead')"
+            "SELECT finished_at FROM outbox WHERE receiver = ? AND status IN ('done', 'dead')"
             " AND finished_at > ? ORDER BY finished_at DESC LIMIT ?"
         )
         return [at for (at,) in await self._within(_select, query, (receiver, since, limit))]

@@ -121,18 +121,28 @@ def _describe(error: Exception) -> str:
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     """Seconds that a Retry-After header asks for, rounded up; None if there is none that can be read.
 
-    Both forms of RFC 9110, 10.2.3: seconds, or an HTTP date.
+    Both forms of RFC 9110, 10.2.3: seconds, or an HTTP date.  A date is by the receiver's clock, which its ``Date``
+    header tells; ``now`` is ours, for those that send none.
     """
     text = headers.get("Retry-After", "").strip()
     try:
-        if text[:1].isdigit():
-            seconds = float(text)
-        else:
-            date = parsedate_to_datetime(text)
-            seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
+        seconds = float(text) if text[:1].isdigit() else _epoch(text) - _sent_at(headers, now)
         return max(0.0, float(math.ceil(seconds)))
     except (ValueError, OverflowError):
         return None
+
+
+def _sent_at(headers: Mapping[str, str], now: float) -> float:
+    try:
+        return _epoch(headers.get("Date", ""))
+    except (ValueError, OverflowError):
+        return now
+
+
+def _epoch(http_date: str) -> float:
+    """Raises ValueError or OverflowError."""
+    date = parsedate_to_datetime(http_date)
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
 def secret_url(path: str) -> Secret:

@@ -57,6 +57,7 @@ class SlackNotifier(Notifier):
 
     TYPE: ClassVar[str] = "slack"
     MIN_INTERVAL_S: ClassVar[float] = 1.0
+    RATE: ClassVar[tuple[int, float] | None] = (30, 60.0)  # Slack would take 60; more than this nobody reads
     Config: ClassVar[type[ReceiverConfig]] = SlackConfig
 
     def __init__(self, config: SlackConfig, session: aiohttp.ClientSession) -> None:
