@@ -15,18 +15,19 @@ _TOOLS = ROOT / "build" / "tools"
 _TIMEOUT_S = 180
 
 
-def need(tool: str, package: str) -> Path:
+def need(tool: str, package: str, reads: str = "/") -> Path:
     """The path of ``tool``; skips the test where it is not installed and cannot be had from Debian's ``package``.
 
     The package is unpacked below ``build/tools`` and not installed, so no service starts.  Only where the tool does
-    not run from there (it needs other packages) and the tests run as root is it installed.
+    not run from there (it needs other packages, or the file ``reads`` of its own) and the tests run as root is it
+    installed.
     """
     if found := shutil.which(tool):
         return Path(found)
     unpacked = _TOOLS / package / "usr" / "bin" / tool
     if not unpacked.exists():
         _unpack(package)
-    if unpacked.exists() and _runs(unpacked):
+    if unpacked.exists() and Path(reads).exists() and _runs(unpacked):
         return unpacked
     if unpacked.exists() and os.geteuid() == 0:
         _run("apt-get", "install", "-y", "--no-install-recommends", package)

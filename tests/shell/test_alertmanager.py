@@ -21,6 +21,7 @@ from tests.fakes.clock import VirtualClock
 from tests.fakes.outbox import notification, outcome
 from tests.shell.notifier_messages import EMPTY, ESCALATED, HOSTILE, HUGE, MESSAGES, OPENED, RESOLVED
 from tests.tools import need
+from verlwatch.fields import SecretError
 from verlwatch.shell.deliver import Deliver
 from verlwatch.shell.notifiers import DeliveryError, PermanentError, TransientError, open_session
 from verlwatch.shell.notifiers.alertmanager import AlertmanagerConfig, AlertmanagerNotifier
@@ -168,6 +169,16 @@ async def test_a_token_is_sent_and_nowhere_to_be_read(
     assert "canary" not in "".join((*told, caplog.text))
 
 
+@pytest.mark.parametrize("token", ["two\nlines", "n\u00e9e", "a\x07"])
+async def test_a_file_that_holds_no_token_is_named_and_not_shown(
+    token: str, session: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text(token)
+    with pytest.raises(SecretError, match="token: holds what can be no bearer token") as caught:
+        notifier("http://127.0.0.1:1", session, tmp_path / "token")
+    assert token not in str(caught.value)
+
+
 # ---------------------------------------------------------------------------------------------------- the real one
 CONFIG = """
 global: {resolve_timeout: 2s}
@@ -179,7 +190,8 @@ receivers: [{name: nobody}]
 @pytest.fixture
 def alertmanager(tmp_path: Path) -> Iterator[str]:
     """A real Alertmanager on a free port of loopback; its URL."""
-    program = need("prometheus-alertmanager", package="prometheus-alertmanager")
+    template = "/usr/share/prometheus/alertmanager/default.tmpl"
+    program = need("prometheus-alertmanager", package="prometheus-alertmanager", reads=template)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"

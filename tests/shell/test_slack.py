@@ -18,7 +18,7 @@ from tests.fakes.slack import FakeSlack, length, problems, texts
 from tests.shell.notifier_messages import EMPTY, HOSTILE, HUGE, MESSAGES, OPENED
 from verlwatch.shell.deliver import Deliver
 from verlwatch.shell.notifiers import PermanentError, TransientError, in_language, open_session
-from verlwatch.shell.notifiers._blocks import escaped
+from verlwatch.shell.notifiers._blocks import entry, escaped
 from verlwatch.shell.notifiers.slack import SlackConfig, SlackNotifier
 from verlwatch.shell.store import Store
 
@@ -64,7 +64,7 @@ def test_no_text_whatever_breaks_a_message(
         run=value,
         link=link,
     )
-    assert problems(SlackNotifier.render(message, "k")) == []
+    assert problems(SlackNotifier.render(message, "k")) == problems(entry(message, "k")) == []
 
 
 def test_a_hostile_text_mentions_nobody_and_stays_in_its_code_block() -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import orjson
 from pydantic import Field
 
-from verlwatch.fields import ReceiverConfig, SecretPath, Url, read_secret
+from verlwatch.fields import ReceiverConfig, Secret, SecretError, SecretPath, Url, read_secret
 from verlwatch.shell.notifiers import _http
 from verlwatch.shell.notifiers._base import PermanentError, Repeater, TransientError
 from verlwatch.shell.notifiers._chat import neutral
@@ -61,7 +61,7 @@ class AlertmanagerNotifier(Repeater):
 
     def __init__(self, config: AlertmanagerConfig, session: aiohttp.ClientSession) -> None:
         self._url = config.url.rstrip("/").removesuffix(_PATH) + _PATH
-        self._token = read_secret(config.token_file) if config.token_file else None
+        self._token = _token(config.token_file) if config.token_file else None
         self._proxy = config.proxy
         self._session = session
 
@@ -122,6 +122,13 @@ class AlertmanagerNotifier(Repeater):
                 allow_redirects=False,
             ) as answer:
                 _judge(answer.status, _http.retry_after(answer.headers, time.time()))
+
+
+def _token(path: str) -> Secret:
+    token = read_secret(path)
+    if not (token.reveal().isascii() and token.reveal().isprintable()):
+        raise SecretError(f"{path}: holds what can be no bearer token; put the token into it, alone and on one line")
+    return token
 
 
 def _alert(text: str) -> dict[str, Any] | None:
