@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from verlwatch.commands import _common
 from verlwatch.commands._output import say, say_json
 from verlwatch.core.engine import Engine
-from verlwatch.core.types import Transition
+from verlwatch.core.incidents import duration
+from verlwatch.core.settings import Settings
+from verlwatch.core.types import Message, Outcome, Transition
 from verlwatch.replay import replay
+from verlwatch.shell.notifiers import message_text
 from verlwatch.shell.printable import printable
+
+NOBODY = "nobody"
 
 EPILOG = """examples:
   verlwatch replay train.log
   verlwatch replay --json train.log | jq 'select(.event == "opened")'
   verlwatch replay train.log outputs/my_project/my_run.jsonl     (two views of one run)
+  verlwatch replay --notify-dry-run train.log                    (the messages, as they would be read)
 
 Steps are judged as the live watcher judges them, with its settings where --config names them.  What depends on arrival
-(how long a line was late, whether a process was alive) is not in a log and is not judged.  Exit code 0 with or without
+(how long a line was late, whether a process was alive) is not in a log and is not judged; quiet hours, maintenance and
+silences are left out of --notify-dry-run, and its clock is the sum of the step times.  Exit code 0 with or without
 findings, 1 when a file cannot be read, 2 when the configuration cannot be used.
 """
 
@@ -31,25 +39,53 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _common.add_logs(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object a line for each change of an incident")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON object a line for each change of an incident")
+    form.add_argument(
+        "--notify-dry-run", action="store_true", help="the messages that people would have got; nobody is told"
+    )
     parser.set_defaults(run_command=run)
 
 
 @_common.on_logs
 def run(args: argparse.Namespace) -> None:
-    """Prints each change of each incident as it comes up."""
-    count, engine, run = 0, Engine(_common.settings(args)), _common.run_name(args)
+    """Prints each change of each incident, or each message, as it comes up."""
+    count, engine, run = 0, Engine(_settings(args)), _common.run_name(args)
     with _common.bar() as progress:
-        for outcome, _ in replay(engine, args.logs, run, progress):
-            for transition in outcome.transitions:
-                count += 1
-                if args.json:
-                    say_json(transition, flush=True)
-                else:
-                    say(printable(_line(transition)), flush=True)
+        for outcome, now in replay(engine, args.logs, run, progress):
+            count += _show_messages(outcome, now) if args.notify_dry_run else _show_changes(outcome, as_json=args.json)
     if not count and not args.json:
         steps = engine.runs[run].steps_seen if run in engine.runs else 0
         say(f"nothing found in {steps} steps with timing" + _common.too_few(steps))
+
+
+def _settings(args: argparse.Namespace) -> Settings:
+    """As configured; what depends on the time of day is left out, and where nobody is told somebody is."""
+    settings = _common.settings(args)
+    return replace(settings, quiet_hours=(), maintenance=(), receivers=settings.receivers or (NOBODY,))
+
+
+def _show_changes(outcome: Outcome, *, as_json: bool) -> int:
+    for transition in outcome.transitions:
+        if as_json:
+            say_json(transition, flush=True)
+        else:
+            say(printable(_line(transition)), flush=True)
+    return len(outcome.transitions)
+
+
+def _show_messages(outcome: Outcome, now: float) -> int:
+    """Each message once, with all who get it."""
+    receivers: dict[str, list[str]] = {}
+    messages: dict[str, Message] = {}
+    for notification in outcome.notifications:
+        receivers.setdefault(notification.dedup_key, []).append(notification.receiver)
+        messages[notification.dedup_key] = notification.message
+    for key, message in messages.items():
+        names = ", ".join(name for name in receivers[key] if name != NOBODY)
+        head = f"after {duration(now)} of training" + (f", to {names}" if names else "")
+        say("\n".join(map(printable, (head, *message_text(message, None).splitlines(), ""))), flush=True)
+    return len(messages)
 
 
 def _line(t: Transition) -> str:

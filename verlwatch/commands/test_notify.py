@@ -7,18 +7,23 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import get_args
 
 import orjson
 
 from verlwatch import config as configuration
 from verlwatch.commands._output import say, say_json
 from verlwatch.config import Config
+from verlwatch.core.incidents import route
+from verlwatch.core.types import Severity
 from verlwatch.fields import ReceiverConfig, SecretError
+from verlwatch.shell.printable import printable
 
 EPILOG = """examples:
   verlwatch test-notify --config verlwatch.yaml              every receiver
   verlwatch test-notify team --config verlwatch.yaml         one of them
   verlwatch test-notify --slack-webhook-file FILE --dry-run  print the payload, send nothing
+  verlwatch test-notify --route critical phase_shift my-run  who would hear of such an incident; sends nothing
 """
 
 
@@ -35,6 +40,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--slack-webhook-file", metavar="FILE", help="file that holds a Slack incoming webhook's URL")
     parser.add_argument("--webhook-url", metavar="URL", help="URL of a generic webhook")
     parser.add_argument("--dry-run", action="store_true", help="print the payload, send nothing")
+    parser.add_argument(
+        "--route",
+        nargs=3,
+        metavar=("SEVERITY", "RULE", "RUN"),
+        help="say where such an incident would go; send nothing",
+    )
     parser.set_defaults(run_command=run)
 
 
@@ -47,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
     except configuration.ConfigError as error:
         print(error, file=sys.stderr)
         return 2
+    if args.route:
+        return _show_route(config, *args.route)
     chosen = [r for r in config.receivers if args.receiver in {None, r.name}]
     if not chosen:
         known = ", ".join(receiver.name for receiver in config.receivers)
@@ -54,6 +67,21 @@ def run(args: argparse.Namespace) -> int:
         print(text, file=sys.stderr)
         return 2
     return max(asyncio.run(_tell(receiver, dry_run=args.dry_run)) for receiver in chosen)
+
+
+def _show_route(config: Config, wanted: str, rule: str, run: str) -> int:
+    """Prints who hears of such an incident and by which route; 2 for what cannot be."""
+    known: tuple[Severity, ...] = get_args(Severity)
+    severity = next((one for one in known if one == wanted), None)
+    if severity is None:
+        print(f"{printable(wanted)} is no severity; give one of {', '.join(known)}", file=sys.stderr)
+        return 2
+    settings = configuration.settings(config)
+    taken = next((index for index, one in enumerate(settings.routes) if one.takes(severity, rule, run)), None)
+    names = route(settings.routes, settings.receivers, severity, rule, run)
+    by = "no route takes it, so all are told" if taken is None else f"routes[{taken}] takes it"
+    say(printable(f"{', '.join(names) or 'nobody'}: {by}"))
+    return 0
 
 
 async def _tell(receiver: ReceiverConfig, *, dry_run: bool) -> int:

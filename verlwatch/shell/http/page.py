@@ -150,7 +150,7 @@ def _incident(one: IncidentStatus, now: float, zone: tzinfo | None) -> Html:
         tag("h3", one.summary),
         tag("p", _chip(one.severity, one.severity), " ", tag("b", one.run), what),
         tag("p", f"{since} · opened ", moment(one.opened_at, now, zone), class_="quiet"),
-        tag("p", f"{one.rule} · ", tag("code", one.id), class_="quiet"),
+        tag("p", f"{one.rule} · ", tag("code", one.id), f" · not told: {one.held}" if one.held else "", class_="quiet"),
         class_=f"incident {one.severity if one.state != 'closed' else 'closed'}",
     )
 

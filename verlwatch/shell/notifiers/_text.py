@@ -33,9 +33,12 @@ def emoji(message: Message) -> str:
     return {"critical": "🔴", "warning": "🟠", "info": "🔵"}[message.severity]
 
 
-def message_text(message: Message, timezone: tzinfo = UTC) -> str:
-    """The whole message for a terminal, a log or a plain mail; several lines, no trailing newline."""
-    at = datetime.fromtimestamp(message.at, timezone).isoformat(sep=" ", timespec="seconds")
+def message_text(message: Message, timezone: tzinfo | None = UTC) -> str:
+    """The whole message for a terminal, a log or a plain mail; several lines, no trailing newline.
+
+    ``timezone`` is that of its time, None leaves the time out: a replayed log has none.
+    """
+    at = f", {datetime.fromtimestamp(message.at, timezone).isoformat(sep=' ', timespec='seconds')}" if timezone else ""
     say = words(message)
     lines = [f"{emoji(message)} {clean(message.title)}", f"   {clean(message.summary, 1000)}"]
     lines += [f"   {clean(label) + ':':<22}{clean(value)}" for label, value in message.facts]
@@ -43,7 +46,7 @@ def message_text(message: Message, timezone: tzinfo = UTC) -> str:
         lines.append(f"   {clean(message.phase) + ':':<22}{clean(message.sparkline)}")
     lines += [f"   | {clean(line)}" for line in message.evidence]
     lines += [f"   → {clean(line, 1000)}" for line in message.advice]
-    lines.append(f"   {say.incident} {clean(message.incident)}, {clean(message.rule)}, {reason_word(message)}, {at}")
+    lines.append(f"   {say.incident} {clean(message.incident)}, {clean(message.rule)}, {reason_word(message)}{at}")
     if message.link:
         lines.append(f"   {clean(message.link, 2000)}")
     return "\n".join(lines)
