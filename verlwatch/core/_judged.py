@@ -139,10 +139,10 @@ class JudgedSeries:
         )
 
     def _rate(self) -> float:
-        """False alarms per step that a series may raise: the run's budget over a month's steps and all series."""
+        """False alarms per step that a series may raise: the run's budget over a month's steps and all it prints."""
         seconds = self.recent.get(STEP) or [sum(median(values) for m, values in self.recent.items() if m != THROUGHPUT)]
         step_s = min(max(median(seconds), 1.0), 3600.0)
-        return min(1.0, self.settings.false_alarms_per_month / (MONTH_S / step_s * len(JUDGED)))
+        return min(1.0, self.settings.false_alarms_per_month / (MONTH_S / step_s * max(1, len(self.recent))))
 
     def _update(self, watch: Watch, at: At, value: float, work: Workload) -> tuple[ChangePoint, ...]:
         metric = watch.key.metric
