@@ -9,6 +9,7 @@ import pytest
 
 from verlwatch.core.engine import Engine
 from verlwatch.core.fleet import BLIND_S, LOST_S, AgentReport
+from verlwatch.core.incidents import Silence
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import Outcome, Snapshot, State
 
@@ -151,3 +152,25 @@ def test_hostile_names_stay_text(world: World) -> None:
     world.hear(report, BLIND_S)
     ((_, _, title),) = world.told
     assert title == "agent n1 cannot read 2000 of its 2000 files"
+
+
+def test_a_silenced_agent_is_told_when_the_silence_ends_and_if_it_is_still_gone(world: World) -> None:
+    world.engine.silence(Silence("s1", host="n1", starts_at=0.0, ends_at=1000.0), 0.0)
+    world.hear(SEEING, 10.0)
+    world.engine.tick(100.0)
+    (lost,) = world.engine.fleet.incidents
+    assert (lost.held, lost.told) == ("silenced by s1", ())
+    world.engine.tick(999.0)
+    outcome = world.engine.tick(1000.0)
+    assert [n.reason for n in outcome.notifications] == ["opened"]
+
+
+def test_an_agent_that_comes_back_in_silence_is_told_as_back_afterwards(world: World) -> None:
+    world.hear(SEEING, 10.0)
+    world.tick(100.0)
+    world.engine.silence(Silence("s1", rule="agent_*", starts_at=0.0, ends_at=1000.0), 200.0)
+    assert world.engine.hear(SEEING, 300.0).notifications == ()
+    for now in range(310, 1000, 10):
+        assert world.engine.hear(SEEING, float(now)).notifications == ()
+    assert [n.reason for n in world.engine.tick(1000.0).notifications] == ["resolved"]
+    assert world.engine.tick(1001.0).notifications == ()
