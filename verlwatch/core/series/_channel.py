@@ -6,11 +6,13 @@ change points.  Adding one is a file with a class of this shape, and a line in `
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
     from verlwatch.core.series._baseline import Baseline
 
+CAUTION = 14.0
 Kind = Literal["spike", "level", "dispersion", "drift"]
 
 
@@ -38,6 +40,15 @@ class Alarm(NamedTuple):
     onset: int
     size: float
     steps: int
+
+
+def caution(rate: float, learned: int) -> float:
+    """How many times the evidence counts as enough for false alarms rarer than 1e-4 while few steps are learned.
+
+    The rarer the alarm, the more it hangs on variances of which little is known yet: a threshold for a sum whose
+    variance stands on n steps grows by about h / n, as Student's t does.
+    """
+    return 1.0 + CAUTION * max(0.0, math.log(1e-4 / rate)) / (learned + 12)
 
 
 class Detector(Protocol):

@@ -103,7 +103,9 @@ class Watch:
         if self._since <= WARM_UP:
             return ()
         y = self._sign * math.log(value)
-        tokens, longest = _known(work.tokens), _known(work.longest)
+        tokens, longest = work
+        tokens = tokens if tokens is not None and SMALLEST < tokens < LARGEST else 0.0
+        longest = longest if longest is not None and SMALLEST < longest < LARGEST else 0.0
         baseline, rival, noise = self._baseline, self._rival, self._noise
         if not baseline.ready:
             self._collect(step, y, tokens, longest)

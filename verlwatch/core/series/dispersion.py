@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from verlwatch.core.series._baseline import Baseline
-from verlwatch.core.series._channel import Alarm, Kind, Seen
+from verlwatch.core.series._channel import Alarm, Kind, Seen, caution
 from verlwatch.core.series._state import fields_of
 
 EDGES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)  # sigma
@@ -80,7 +80,7 @@ class Dispersion:
     @property
     def suspects(self) -> bool:
         """Whether the latest steps look noisier."""
-        return self.steps <= THAW and self.evidence >= SUSPECT
+        return self.total >= SUSPECT and self.steps <= THAW and self.evidence >= SUSPECT
 
     def update(self, seen: Seen, baseline: Baseline) -> Alarm | None:
         """Add a step's vote."""
@@ -120,7 +120,8 @@ class Dispersion:
         del age, baseline
         self.counts[bisect(EDGES, abs(seen.score))] += 1.0
         self.learned = learned = self.learned + 1
-        self.mean += (min(self.evidence, MEAN_TOP) - self.mean) / (learned + YOUNG if learned < FULL else FULL)
+        evidence = 0.0 if self.total <= 0.0 else min(self.evidence, MEAN_TOP)
+        self.mean += (evidence - self.mean) / (learned + YOUNG if learned < FULL else FULL)
         if not learned % REFRESH:
             self._refresh()
 
@@ -140,7 +141,7 @@ class Dispersion:
     def _limit(self) -> float:
         h = H + SLOPE * math.log(1e-4 / self.rate)
         restless = min(MOST, max(1.0, self.mean / USUAL_MEAN))
-        return h * restless * (1.0 + (EARLY / (self.learned + EARLY)) ** 2)
+        return h * restless * (1.0 + (EARLY / (self.learned + EARLY)) ** 2) * caution(self.rate, self.learned)
 
     def _refresh(self) -> None:
         """The votes, from the counts; what is long past fades."""

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from verlwatch.core.series._baseline import Baseline
-from verlwatch.core.series._channel import Alarm, Kind, Seen
+from verlwatch.core.series._channel import Alarm, Kind, Seen, caution
 from verlwatch.core.series._state import fields_of
 
 SPAN = 24.0
@@ -80,7 +80,7 @@ class Drift:
         self.far += GAIN * (near - self.far)
         if lean <= 0.0 or near < 0.4 * GATE:
             return None
-        unsure = 1.0 + EARLY / (baseline.learned + EARLY)
+        unsure = (1.0 + EARLY / (baseline.learned + EARLY)) * caution(self.rate, baseline.learned)
         if UNIT * lean * lean < 2.0 * self.variance * unsure * (H + SLOPE * math.log(1e-4 / self.rate)):
             return None
         age, size = self._slide()

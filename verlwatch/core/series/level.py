@@ -37,7 +37,7 @@ from statistics import median
 from typing import Any, ClassVar, Self
 
 from verlwatch.core.series._baseline import Baseline
-from verlwatch.core.series._channel import Alarm, Kind, Seen
+from verlwatch.core.series._channel import Alarm, Kind, Seen, caution
 from verlwatch.core.series._state import fields_of
 
 WINDOWS = (3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96)
@@ -117,7 +117,7 @@ class Level:
         self.gross = self.gross + 1 if residual >= GROSS and residual >= GROSS_SIGMA * baseline.sd else 0
         if self.gross == ENOUGH:
             return self._alarm(ENOUGH)
-        if self.frozen and evidence >= (H + SLOPE * math.log(1e-4 / self.rate)) * self._unrest(window):
+        if self.frozen and evidence >= self._enough(window, baseline):
             return self._alarm(window)
         return None
 
@@ -172,6 +172,11 @@ class Level:
         """Whether the bare residuals agree: as large as worth telling, and on the same side as the scores."""
         shift = FINE * median(self.residuals[-min(window, LATEST) :])
         return abs(shift) >= GATE and (shift > 0.0) == (self.sums[-1] > self.sums[-1 - window])
+
+    def _enough(self, window: int, baseline: Baseline) -> float:
+        """The evidence that is enough, in a window as restless as this one."""
+        h = (H + SLOPE * math.log(1e-4 / self.rate)) * caution(self.rate, baseline.learned)
+        return h * self._unrest(window)
 
     def _unrest(self, window: int) -> float:
         """Variance of the scores within the window, the first one apart, if it is above the expected one."""
