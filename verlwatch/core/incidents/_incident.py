@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -113,8 +113,13 @@ def closed(incident: Incident, ending: Ending, moment: Moment) -> Incident:
 
 def incident_state(incident: Incident) -> dict[str, Any]:
     """JSON-safe; the inverse of `incident_from`."""
-    recorded = None if incident.recorded is None else list(incident.recorded)
-    return {**asdict(incident), "told": [list(notice) for notice in incident.told], "recorded": recorded}
+    recorded = None if incident.recorded is None else _written(incident.recorded)
+    return {**asdict(incident), "told": [_written(notice) for notice in incident.told], "recorded": recorded}
+
+
+def _written(notice: Notice) -> dict[str, Any]:
+    data = notice._asdict()
+    return {"said_at": data.pop("at"), **data}
 
 
 def incident_from(data: Mapping[str, Any]) -> Incident:
@@ -134,6 +139,7 @@ def _diagnosis_from(data: Mapping[str, Any]) -> Diagnosis:
     return Diagnosis(**{**data, "evidence": tuple(data["evidence"]), "advice": tuple(data["advice"]), "scope": scope})
 
 
-def _notice_from(data: Sequence[Any]) -> Notice:
-    at, why, severity, (rule, phase), ratio, receivers = data
-    return Notice(at, why, severity, (rule, phase), ratio, tuple(receivers))
+def _notice_from(data: Mapping[str, Any]) -> Notice:
+    rule, phase = data["lead"]
+    receivers = tuple(data["receivers"])
+    return Notice(data["said_at"], data["reason"], data["severity"], (rule, phase), data["ratio"], receivers)

@@ -113,9 +113,11 @@ class OpenIncidents:
         return change
 
     def note(self, incident: Incident) -> None:
-        """Replaces an incident by a copy that remembers what was told of it."""
+        """Replaces an incident by a copy that remembers what was told of it, or forgets it where that was the end."""
         self._open = [incident if known.id == incident.id else known for known in self._open]
         self._lately = [incident if known.id == incident.id else known for known in self._lately]
+        if incident.state == "closed" and incident.closed_as != "resolved" and not _is_untold(incident):
+            self._lately = [known for known in self._lately if known.id != incident.id]
 
     # ------------------------------------------------------------------------------------------------ a step's way
     def _leave_out_accepted(self, left: dict[str, Diagnosis]) -> None:
@@ -198,8 +200,7 @@ class OpenIncidents:
 
     def _is_of_use(self, incident: Incident, moment: Moment) -> bool:
         """Whether a closed incident may come back, or has an end that people must still be told."""
-        is_untold = bool(incident.told) and news(incident.told[-1], incident) is not None
-        return is_untold or self._may_come_back(incident, moment)
+        return _is_untold(incident) or self._may_come_back(incident, moment)
 
     # ------------------------------------------------------------------------------------------------ state
     def state(self) -> dict[str, Any]:
@@ -224,6 +225,11 @@ class OpenIncidents:
         self._absorb_until = state["absorb_until"]
         self._counted = (state["counted"][0], state["counted"][1])
         return self
+
+
+def _is_untold(incident: Incident) -> bool:
+    """Whether those who know that it was open have not been told of its end."""
+    return bool(incident.told) and news(incident.told[-1], incident) is not None
 
 
 def _ending(incident: Incident, endings: Mapping[str, Ending], moment: Moment) -> Ending:
