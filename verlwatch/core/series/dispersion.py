@@ -19,7 +19,8 @@ Trade-off.  A step is worth 3 at most, so that it takes three or more; eight are
 far steps are on one side, which costs about one step and keeps a shift from being called noise.
 
 Measured on generated series (docs/DETECTION.md): for one false alarm per 10,000 steps asked of a series this channel
-raises 0.4, 0.4 to 0.8 under strong autocorrelation and heavy tails.  Noise three times as large is told after 8 steps.
+raises 0.4, and 0.4 to 0.9 under strong autocorrelation and heavy tails.  Noise three times as large is told after 8 to
+10 steps.
 
 References: Page, Continuous Inspection Schemes, Biometrika 41 (1954); Lorden, Procedures for Reacting to a Change in
 Distribution, Annals of Mathematical Statistics 42 (1971).

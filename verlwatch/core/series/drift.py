@@ -17,7 +17,7 @@ Trade-off.  A slower filter would find slower slides, and all others later.  A s
 learned.  Only slides for the worse are told.
 
 Measured on generated series (docs/DETECTION.md): for one false alarm per 10,000 steps asked of a series this channel
-raises less than 0.1, 0.2 under strong autocorrelation and 0.4 where the level itself wanders.  0.1 % a step is told
+raises less than 0.1, 0.2 under strong autocorrelation, up to 0.4 where the level itself wanders.  0.1 % a step is told
 after 50 steps in noise of 2 %, after 80 in noise of 5 %.
 
 References: Gan, EWMA Control Chart under Linear Drift, Journal of Statistical Computation and Simulation 38 (1991);

@@ -19,8 +19,8 @@ Trade-off.  V_m is what keeps the false-alarm budget in series whose noise wande
 ignores how slow a slow step was (the spike channel's task) and so needs three steps at least.
 
 Measured on generated series (docs/DETECTION.md): for one false alarm per 10,000 steps asked of a series this channel
-raises 0.4 where the noise is as modelled, 1.2 where phi is 0.7 to 0.9.  +25 % is told after 3 steps (p90 6),
-+10 % after 3 in noise of 2 %, after 10 to 15 in noise of 5 % with phi 0.4.
+raises 0.4 to 0.6 where the noise is as modelled, 0.7 to 1.0 where phi is 0.7 to 0.9.  +25 % is told after 3 steps
+(p90 4 to 6), +10 % after 3 in noise of 2 %, after 10 to 15 in noise of 5 % with phi 0.4.
 
 References: Basseville and Nikiforov, Detection of Abrupt Changes (1993), ch. 2.4; Romano et al., Fast Online
 Changepoint Detection, JMLR 24 (2023), on why all m matter; Newey and West, Econometrica 55 (1987), on V_m.
