@@ -82,7 +82,7 @@ async def said(folder: Path, url: str, context: ssl.SSLContext | None) -> str:
         async with open_session() as session:
             way = Way(url.rstrip("/") + PATH, "n1", str(folder / "token"), context)
             link = Link(store, session, way, VirtualClock(), list)
-            await link._turn()
+            await link._hub.turn()
             return link.health()[0].last_error or ""
     finally:
         await store.close()
