@@ -14,7 +14,7 @@ from typing import Literal
 from verlwatch.core.types import ClosedAs, Severity
 
 RunState = Literal["waiting", "running", "finished"]
-PhaseState = Literal["warm-up", "normal", "slow", "shift"]
+PhaseState = Literal["warm-up", "normal", "slow", "shift", "sliding", "noisy"]
 IncidentState = Literal["pending", "firing", "closed"]
 Role = Literal["standalone", "agent", "hub"]
 

@@ -32,6 +32,7 @@ from verlwatch.status import (
     ConfigStatus,
     HeartbeatStatus,
     IncidentCount,
+    PhaseState,
     PhaseStatus,
     Role,
     RunStatus,
@@ -302,12 +303,15 @@ def _run(run: Run, now: float) -> RunStatus:
     )
 
 
+_STATE_OF: dict[str, PhaseState] = {"spike": "slow", "level": "shift", "drift": "sliding", "dispersion": "noisy"}
+
+
 def _phase(run: Run, metric: str, step: float | None) -> PhaseStatus:
     recent = tuple(run.judged.recent[metric])
     now, expected, change = recent[-1], run.judged.expected.get(metric), run.judged.changes.get(metric)
-    state = "warm-up" if expected is None and metric in run.judged.series else "normal"
+    state: PhaseState = "warm-up" if expected is None and metric in run.judged.series else "normal"
     if change is not None:
-        state = "slow" if change.kind == "spike" else "shift"
+        state = _STATE_OF[change.kind]
     return PhaseStatus(
         name=metric,
         now_s=now,

@@ -44,7 +44,10 @@ RUNS_LIMIT, INCIDENTS_LIMIT, SOURCES_LIMIT, AGENTS_LIMIT = 20, 50, 100, 100
 A larger fleet is for /api/v1/status and Prometheus.
 """
 
-_STATE_WORDS = {"warm-up": "warming up", "slow": "slow step", "shift": "lasting change"}
+_STATE_WORDS = {
+    "warm-up": "warming up", "slow": "slow step", "shift": "lasting change", "sliding": "getting slower",
+    "noisy": "swings more",
+}  # fmt: skip
 _NAMED, _NAME_LIMIT = 3, 80
 """So many silent agents, and files that an agent cannot read, are named, each with so many characters."""
 _JUDGED_ELSEWHERE = tag("p", "What this agent reads is judged by its hub, whose page shows runs and incidents.")
