@@ -342,4 +342,6 @@ class ReceiverConfig(Model):
 
     name: Name = Field(description="Unique name: a-z, 0-9, _ and -.")
     type: str
-    language: Literal["en", "zh"] = Field(default="en", description="Language of its messages: `en`, or `zh` for Chinese.")
+    language: Literal["en", "zh"] = Field(
+        default="en", description="Language of its messages: `en`, or `zh` for Chinese."
+    )

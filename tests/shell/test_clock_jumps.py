@@ -115,7 +115,7 @@ class Judging:
     async def read(self, *chunks: Chunk) -> Outcome:
         """One turn."""
         self.judge._turn()
-        outcome = self.judge._judge(chunks)
+        outcome = self.judge._judge(chunks, [])
         await self.judge._commit(outcome)
         return outcome
 

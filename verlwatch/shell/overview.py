@@ -318,6 +318,6 @@ def _phase(run: Run, metric: str, step: float | None) -> PhaseStatus:
         baseline_s=expected,
         ratio=now / expected if expected else None,
         share=now / step if step else None,
-        state=state,  # type: ignore[arg-type]  # one of the four words above
+        state=state,
         recent=recent,
     )

@@ -19,7 +19,7 @@ from verlwatch.fields import Secret, SecretError
 from verlwatch.roles import tokens
 from verlwatch.shell.fleet import hub as hub_module
 from verlwatch.shell.fleet.hub import BODY_BYTES, PATH
-from verlwatch.shell.inbox import Inbox
+from verlwatch.shell.inbox import Inbox, Parcel
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ async def test_a_request_that_comes_again_before_its_commit_is_judged_once(rig: 
 async def test_a_request_that_comes_again_after_its_answer_failed_is_judged_once(rig: Rig, hurry: None) -> None:
     assert await rig.takes(1, 2) == (503, None)
     assert await rig.takes(1, 2) == (503, None)
-    assert [item.cursor is not None for item in rig.inbox._items if not isinstance(item, Chunk)] == [True, False]
+    assert [item.cursor is not None for item in rig.inbox._items if isinstance(item, Parcel)] == [True, False]
     rig.judge()
     assert await rig.takes(1, 2, 3) == (200, 3)
     assert await rig.steps() == [1, 2, 3]
@@ -109,7 +109,7 @@ async def test_a_large_delivery_is_judged_in_parcels(rig: Rig) -> None:
     asked = asyncio.create_task(rig.takes(*range(1, 151)))
     while len(rig.inbox) < 3:
         await asyncio.sleep(0.01)
-    items = [item for item in rig.inbox._items if not isinstance(item, Chunk)]
+    items = [item for item in rig.inbox._items if isinstance(item, Parcel)]
     assert [item.cursor and item.cursor.applied_to for item in items] == [64, 128, 150]
     rig.judge()
     assert await asked == (200, 150)
