@@ -7,22 +7,18 @@ out, and so is what is or may be secret.  The limits hold whatever somebody writ
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
 
 from verlwatch.core.lines._line import TEXT_LENGTH, Attributes
+from verlwatch.core.lines._secrets import is_secret
 
 KEYS = 600
 KEY_LENGTH = 200
 DEPTH = 24
 
-_SECRET = re.compile(r"passw(?:or)?d|secret|api_?key|credential|private_?key")
-_TOKEN = re.compile(r"token(?!iz)")  # neither tokenizer nor tokenization
-_LOGIN = re.compile(r"://[^\s/@]{1,200}@")
-_NUMERIC = re.compile(r"[-+.eE0-9]+|true|false|null|None|True|False")
 _SIGNED_64 = 1 << 63
 
 
@@ -47,7 +43,7 @@ def _level(key: str) -> int:
 
 
 def _attribute(key: str, value: Any) -> str | int | float | None:
-    if len(key) > KEY_LENGTH or _is_secret(key, value):
+    if len(key) > KEY_LENGTH or is_secret(key, value):
         return None
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -58,19 +54,6 @@ def _attribute(key: str, value: Any) -> str | int | float | None:
     if isinstance(value, list | tuple):
         value = _json(value)
     return _text(value) if isinstance(value, str) and _text(key) else None
-
-
-def _is_secret(key: str, value: Any) -> bool:
-    """By its name; a ``token`` is one only as a text: ``ppo_max_token_len_per_gpu`` counts them."""
-    name = key.rpartition(".")[2].lower()
-    if _SECRET.search(name):
-        return True
-    if isinstance(value, str):
-        may_be = _TOKEN.search(name) and not _NUMERIC.fullmatch(value)
-        return bool(may_be or _LOGIN.search(value))
-    if isinstance(value, Mapping):
-        return any(_is_secret(str(inner), below) for inner, below in value.items())
-    return isinstance(value, list | tuple) and any(_is_secret(key, below) for below in value)
 
 
 def _json(values: Any) -> str | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
+from verlwatch.core.lines._secrets import blanked
 from verlwatch.core.types import NOBODY, Severity, Writer
 
 TEXT_LENGTH: Final = 300
@@ -77,9 +78,9 @@ class Fact:
 
 
 def known(attributes: Mapping[str, str | float | None]) -> Attributes:
-    """Those that are known: neither None nor an empty text.  Long texts are cut."""
+    """Those that are known: neither None nor an empty text.  Long texts are cut, secrets in them blanked."""
     return {
-        name: value[:TEXT_LENGTH].strip() if isinstance(value, str) else value
+        name: blanked(value)[:TEXT_LENGTH].strip() if isinstance(value, str) else value
         for name, value in attributes.items()
         if value is not None and value != ""
     }
@@ -99,7 +100,8 @@ class Take(Enum):
     TAKEN = "it is a part; there may be more"
     DONE = "it is the last part"
     ENDED = "it is no part, and there will be none after it"
-    DOUBTED = "it is a part, and what a kind reads in it is not meant so, if the block finds its proper end"
+    DOUBTED = "it is a part, and what a kind reads in it is not meant so, if the block is proven to be what it seems"
+    PROVEN = "it is a part, and nothing of what was doubted was meant so; there may be more"
 
 
 class Block(Protocol):

@@ -83,5 +83,6 @@ def parse(line: Line) -> Fact | Block | None:
     text = bare(line).text
     if failed := _FAILED.match(text):
         code, local_rank, pid = map(int, failed.groups())
-        return fault(NAME, {"exit_code": code, "local_rank": local_rank, "pid": pid})
+        found = {"exit_code": code, "local_rank": local_rank, "pid": pid}
+        return fault(NAME, found, excerpt=failed[0].rpartition(" of ")[0])  # the command behind it may hold secrets
     return Root() if text.rstrip() == _ROOT else None

@@ -69,7 +69,7 @@ class Raised:
         if self._how == "ignored":
             return Fact(NAME, known(found))
         if self._how == "job":
-            return fault(NAME, {**found, "driver": 1})
+            return fault(NAME, {**found, "driver": 1}, excerpt=_JOB.strip())  # overrides may be secret
         if not rows:
             return None
         if self._how == "printed" and str(rows.get("file", "")).startswith("<"):

@@ -8,6 +8,7 @@ Hydra takes ``KEY=VALUE``, ``+KEY=VALUE`` and ``++KEY=VALUE`` as the value of a 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
 
 from verlwatch.core.lines import _config
@@ -21,7 +22,7 @@ _PROGRAM = re.compile(r"(?:\S{0,300}/)?(?:python[0-9.]{0,8}|torchrun|accelerate|
 _WORD = re.compile(r"(?:\$'(?:[^'\\]|\\.)*+'|[^\s'\\]|\\.|'[^']*+')++")
 _QUOTED = re.compile(r"\\(.)|'([^']*+)'")
 _OVERRIDE = re.compile(r"\+{0,2}([A-Za-z_]\w{0,100}(?:\.[\w@/-]{1,100}){1,20})=(.*)", re.DOTALL)
-_EXCERPT = 100
+_MODULE = re.compile(r"[A-Za-z_][\w.]{0,100}")
 
 
 def parse(line: Line) -> Fact | None:
@@ -35,7 +36,14 @@ def parse(line: Line) -> Fact | None:
     if line.cut:
         words.pop()
     found = _config.attributes(_override(word) for word in words if "=" in word and "$'" not in word)
-    return Fact("overrides", found, excerpt=line.text[: line.text.find("=")][:_EXCERPT]) if found else None
+    return Fact("overrides", found, excerpt=_command(words)) if found else None
+
+
+def _command(words: list[str]) -> str:
+    """The program and the module that it runs: what stands between them may be secret."""
+    program = words[0].rpartition("/")[2]
+    module = next((word for flag, word in pairwise(words) if flag == "-m" and _MODULE.fullmatch(word)), None)
+    return f"+ {program} -m {module}" if module else f"+ {program}"
 
 
 def _override(word: str) -> tuple[str, str | None]:
