@@ -5,6 +5,7 @@ from __future__ import annotations
 import pprint
 import random
 import shlex
+import tracemalloc
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
@@ -170,3 +171,15 @@ def test_an_anchored_list_is_nobody_elses(read: Read) -> None:
 def test_infinity_is_no_reason_to_lose_the_rest(read: Read) -> None:
     data = b"{'actor_rollout_ref': {'a': inf, 'b': -inf, 'c': nan, 'd': 1, 'e': 'nan inf'}}\n"
     assert only(read(data)).attributes == {"actor_rollout_ref.d": 1, "actor_rollout_ref.e": "nan inf"}
+
+
+@pytest.mark.parametrize("rows", [1, 400])
+def test_a_value_that_would_fill_the_memory_is_not_made(rows: int, read: Read) -> None:
+    row = b"{'actor_rollout_ref': {'a': [1" + b",1" * (300_000 // rows)
+    data = row + (b",\n " + b"1,1," * (150_000 // rows)) * rows + b"1]}}\n"
+    tracemalloc.start()
+    try:
+        assert read(data, kinds=(config_dump,)) == []
+        assert tracemalloc.get_traced_memory()[1] < 15_000_000
+    finally:
+        tracemalloc.stop()

@@ -11,7 +11,11 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any
+from typing import Any, Final
+
+LONGEST: Final = 1 << 17
+"""Characters of the rows of one value, several times what verl's configuration takes: Python's parser takes up to 500
+bytes of memory for each."""
 
 _ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})"
 _STRING = rf"'(?:[^'\\]|{_ESCAPE})*+'|\"(?:[^\"\\]|{_ESCAPE})*+\""
@@ -45,7 +49,9 @@ def string(text: str) -> str | None:
 
 
 def value(rows: str) -> Any:
-    """What the rows stand for, each of them a row of plain values; None where they make no value."""
+    """What the rows stand for, each of them a row of plain values; None where they make no value, or are too long."""
+    if len(rows) > LONGEST:
+        return None
     if _NO_LITERAL.search(rows):
         rows = _LITERAL_OR_WORD.sub(_literal, rows)
     try:

@@ -20,7 +20,9 @@ _HEAD = "{'actor_rollout_ref': {"
 
 def parse(line: Line) -> Fact | Dump | None:
     """An event ``config`` with the dotted key of each value as an attribute."""
-    if line.cut or line.from_rollout or not line.text.startswith(_HEAD) or not _pprint.is_row(line.text):
+    if line.cut or line.from_rollout or not line.text.startswith(_HEAD):
+        return None
+    if len(line.text) > _pprint.LONGEST or not _pprint.is_row(line.text):
         return None
     dump = Dump()
     return dump.close() if dump.add(line.text) is Take.DONE else dump
@@ -30,7 +32,7 @@ class Dump:
     """The rows up to the bracket that closes the first one's."""
 
     LINES = 3000
-    BYTES = 1 << 18
+    BYTES = 1 << 18  # of the source, with what others write meanwhile
 
     def __init__(self) -> None:
         self._rows: list[str] = []
