@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 
 import pytest
@@ -33,6 +34,24 @@ def docker(text: str, stream: str = "stdout") -> str:
         "[pod/verl-head-0/trainer] {}",
         f"[pod/verl-head-0/trainer] {AT} {{}}",
         "verl-trainer-1  | {}",
+        "\x1b[36mverl-trainer-1  |\x1b[0m {}",
+        "\x1b[36mverl-trainer-1  | \x1b[0m{}",
+        "[2026-03-04 05:06:07] {}",
+        "2026-03-04 05:06:07 {}",
+        "2026-03-04 05:06:07,891 {}",
+        "05:06:07 {}",
+        "0: {}",
+        " 12: {}",
+        "[default0]:{}",
+        "[1,12]<stderr>:{}",
+        "gpu-12 [stderr] {}",
+        f"ERROR {AT} {{}}",
+        "Mar  4 05:06:07.891011 gpu-12 verl[4242]: {}",
+        "Wed 2026-03-04 05:06:07 UTC gpu-12 verl[4242]: {}",
+        f"<13>1 {AT} gpu-12 verl 4242 - - {{}}",
+        f'<13>1 {AT} gpu-12 verl 4242 ID47 [a@1 b="c\\]"] {{}}',
+        "verl-head-0 trainer {}",
+        "\x1b[38;5;214mverl-head-x7k2p\x1b[0m \x1b[38;5;213mtrainer\x1b[0m {}",
     ],
 )
 def test_what_stands_in_front_comes_off(around: str, read: Callable[..., list[Record]]) -> None:
@@ -51,6 +70,9 @@ def test_what_stands_in_front_comes_off(around: str, read: Callable[..., list[Re
         json.dumps({"time": AT, "text": PREFIXED, "pod": {"name": "x"}}),
         docker(f"{AT} {PREFIXED}\n"),
         json.dumps({"message": docker(PREFIXED + "\n")}),
+        json.dumps({"log": {"offset": 12}, "message": PREFIXED}),
+        json.dumps({"stream": "stdout", "logtag": "F", "log": PREFIXED}),
+        docker(PREFIXED),
     ],
 )
 def test_a_line_that_is_a_field_of_an_object_is_read(line: str, read: Callable[..., list[Record]]) -> None:
@@ -73,6 +95,16 @@ def test_a_line_that_is_a_field_of_an_object_is_read(line: str, read: Callable[.
         "2026",
         f"{AT}",
         "[pod/x",
+        json.dumps({"text": STEP}),
+        json.dumps({"prompt": "?", "line": STEP}),
+        "2026-03-04 05:06:07,891 INFO worker.py:12 -- x",
+        "[2026-03-04 05:06:07 TP0] x",
+        "[2026-03-04 05:06:07] x",
+        "05:06:07 is the time",
+        "3: three",
+        "some text step:7 - x",
+        "see well-known numbers step:7",
+        "ERROR 05-12 01:48:42 [core.py:72] x",
     ],
 )
 def test_what_is_no_shippers_work_stays_as_it_is(text: str) -> None:
@@ -85,13 +117,42 @@ def pieces_of(text: str, size: int) -> list[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
+def test_a_process_that_leaves_half_a_line_holds_nobody_up() -> None:
+    reader = Reader("pod.log")
+    records = reader.feed(
+        f"{docker(PREFIXED)}\n{docker(PREFIXED.replace('step:7', 'step:8') + chr(10))}\n".encode(), 0.0
+    )
+    assert [record.step for record in [*records, *reader.finish(0.0)] if isinstance(record, Samples)] == [7, 8]
+
+
+def test_pieces_of_16_kb_are_one_line_to_docker_and_to_fluent_bit(read: Callable[..., list[Record]]) -> None:
+    text = PREFIXED + "".join(f" - critic/{'x' * 80}{number}:1.5" for number in range(400)) + " - critic/end:2.5"
+    first, *rest = pieces_of(text, 16_384)
+    tagged = [json.dumps({"stream": "stdout", "logtag": "P", "log": piece}) for piece in (text[:60], text[60:99])]
+    tagged += [json.dumps({"stream": "stdout", "logtag": "F", "log": text[99:]})]
+    for lines in ([docker(first), *map(docker, rest[:-1]), docker(rest[-1] + "\n")], tagged):
+        (record,) = read("".join(f"{line}\n" for line in lines).encode())
+        assert isinstance(record, Samples)
+        assert record.values["critic/end"] == 2.5
+        assert len(record.values) == 403
+
+
+@pytest.mark.parametrize("part", ["[", "a-", "0", "\x1b[0m", "a.1-", "<1>1 ", "[a", " ", "2026-", "(a", "\\]"])
+def test_no_front_is_slow_to_look_for(part: str) -> None:
+    begin = time.process_time()
+    for start in ("", "<13>1 2026-03-04T05:06:07Z h a 1 - [", "a1-", "[default0]:", "ERROR ", "05:06:07 (a"):
+        unshipped(start + part * (100_000 // len(part)))
+    assert time.process_time() - begin < 0.3
+
+
 @pytest.mark.parametrize("size", [8, 20, 33])
 @pytest.mark.parametrize("feed", [0, 1, 50])
 def test_a_line_in_pieces_is_read_whole(size: int, feed: int, read: Callable[..., list[Record]]) -> None:
     *first, last = pieces_of(PREFIXED, size)
     cri = [f"{AT} stdout P {piece}" for piece in first] + [f"{AT} stdout F {last}"]
-    json_file = [docker(piece) for piece in first] + [docker(last + "\n")]
-    for lines in (cri, json_file):
+    fluent = [json.dumps({"log": piece, "stream": "stdout", "logtag": "P"}) for piece in first]
+    fluent += [json.dumps({"log": last, "stream": "stdout", "logtag": "F"})]
+    for lines in (cri, fluent):
         between = [lines[0], f"{AT} stderr F Total training steps: 9", *lines[1:]]
         records = read("".join(f"{line}\n" for line in between).encode(), piece=feed)
         kinds = [record.name if isinstance(record, Event) else record.step for record in records]
