@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from verlwatch.core.lines._envelope import messages
+from verlwatch.core.lines._envelope import MESSAGES, Prefixes, messages
 from verlwatch.core.lines._line import Line
 from verlwatch.core.lines._shipping import unshipped
 from verlwatch.core.types import NOBODY, Writer
@@ -29,7 +29,11 @@ LINE = "step:7 - a/b:1.5"
         f"(TaskRunner pid=42) INFO:2026-08-02 10:00:01,250:{LINE}",
         f"(main_task pid(TaskRunner pid=42) {LINE}",
         f"{BAR}(TaskRunner pid=42) {LINE}",
-        f"(WorkerDict pid=7) half a line(TaskRunner pid=42) {LINE}",
+        f"(WorkerDict pid=7(TaskRunner pid=42) {LINE}",
+        f"(WorkerDict pid=7, ip=10.0.0(TaskRunner pid=42) {LINE}",
+        f"(WorkerDict (main_task p(TaskRunner pid=42) {LINE}",
+        f"(TaskRunner pid=42) {BAR}(TaskRunner pid=42) {LINE}",
+        f"(main_task pid=7) \r{BAR}\r(TaskRunner pid=42) {LINE}",
         f"(raylet){ESC}[36m(TaskRunner pid=42){ESC}[0m {LINE}",
     ],
 )
@@ -68,8 +72,50 @@ def test_text_that_a_bar_interrupts_is_cut() -> None:
     ]
 
 
-def test_text_that_another_writer_interrupts_is_cut() -> None:
-    assert messages(f"{LINE}(TaskRunner pid=42) x") == [Line(LINE, cut=True), Line("x", TRAINER)]
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"my answer is:(TaskRunner pid=42) {LINE}",
+        f"(main_task pid(TaskRunner pid=42) {LINE}",
+        f"{BAR}(TaskRunner pid=42) {LINE}",
+        f"\r(TaskRunner pid=42) {LINE}",
+        f"x\r(TaskRunner pid=42) {LINE}",
+    ],
+)
+@pytest.mark.parametrize("writer", ["WorkerDict", "AgentLoopWorker", "RewardManager"])
+def test_who_prints_what_models_say_has_the_line_for_itself(text: str, writer: str) -> None:
+    said = messages(f"({writer} pid=7) {text}")
+    assert {line.writer for line in said} == {Writer(writer, 7)}
+    assert not any(line.text == LINE for line in said)
+
+
+@pytest.mark.parametrize("before", ["(TaskRunner pid=1) ", "", "(raylet) "])
+def test_a_prefix_behind_text_is_quoted(before: str) -> None:
+    (line,) = messages(f"{before}my answer is:(TaskRunner pid=42) {LINE}")
+    assert line.text == f"my answer is:(TaskRunner pid=42) {LINE}"
+
+
+def test_in_the_file_of_one_process_every_prefix_is_text() -> None:
+    text = f"(TaskRunner pid=42) {LINE}"
+    assert messages(f"{text}\r{text}", writer=Writer("Runner", 7)) == [
+        Line(text, Writer("Runner", 7), cut=True),
+        Line(text, Writer("Runner", 7)),
+    ]
+
+
+@pytest.mark.parametrize("ip", ["10.0.0.7", "fe80::1%eth0", "node-1.cluster"])
+def test_an_address_is_of_letters_digits_and_few_signs(ip: str) -> None:
+    assert messages(f"(A pid=1, ip={ip}) x") == [Line("x", Writer("A", 1, ip))]
+    assert messages(f"(A pid=1, ip={ip}\x07) x")[0].writer == NOBODY
+
+
+@pytest.mark.parametrize("between", ["\r", ""])
+def test_of_very_many_updates_the_last_are_kept_and_what_is_glued_around_them(between: str) -> None:
+    bars = [f"Training Progress:  33%|x| {n}/9000 [00:00<00:00,  2.50it/s]" for n in range(3000)]
+    said = messages(f"(TaskRunner pid=42) {LINE}{between}{between.join(bars)}rest")
+    assert said[0] == Line(LINE, TRAINER, cut=True)
+    assert said[-2:] == [Line(bars[-1], TRAINER, cut=False, is_bar=True), Line("rest", TRAINER)]
+    assert MESSAGES <= len(said) <= MESSAGES + 4
 
 
 @pytest.mark.parametrize("prefix", ["", "(TaskRunner pid=42) "])
@@ -85,3 +131,22 @@ def test_leading_spaces_belong_to_the_message() -> None:
 
 def test_a_prefix_without_text_is_an_empty_message() -> None:
     assert messages("(TaskRunner pid=42) ") == [Line("", TRAINER)]
+
+
+def test_who_has_written_a_line_is_told_without_taking_it_apart_or_not_at_all() -> None:
+    prefixes = Prefixes()
+    for _ in range(2):
+        assert prefixes.sole_writer(f"{ESC}[36m(A pid=1, ip=10.0.0.7){ESC}[0m x (y)".encode()) == Writer(
+            "A", 1, "10.0.0.7"
+        )
+        assert prefixes.sole_writer(b"(raylet) x") == Writer("raylet", 0)
+        assert prefixes.sole_writer(b"x") == NOBODY
+        for odd in (
+            "(A pid=1) x(B pid=2) y",
+            "(x) y",
+            "2026-01-01T00:00:00Z stdout P x",
+            '{"log":"x"}',
+            "^[[36m(A pid=1) x",
+            "é",
+        ):
+            assert prefixes.sole_writer(odd.encode()) is None, odd

@@ -210,3 +210,17 @@ def test_a_line_of_many_messages_takes_no_more_than_its_length_deserves(text: by
 
     spent(1 << 12)
     assert spent(1 << 18) < 100 * max(spent(1 << 14), 1e-3)  # 16 times as long; quadratic would be 256 times
+
+
+def test_the_mark_of_an_encoding_at_the_beginning_is_no_text(read: Callable[..., list[Record]]) -> None:
+    mark = b"\xef\xbb\xbf"
+    assert steps(read(mark + WHOLE + mark + WHOLE)) == [1]
+    assert read(mark + WHOLE, piece=1)[0].origin.end == len(mark + WHOLE)
+
+
+def test_of_very_many_updates_of_a_bar_the_last_counts(read: Callable[..., list[Record]]) -> None:
+    bars = b"".join(b"\rTraining Progress:  1%%|  | %d/9000 [00:01<00:02,  1.00it/s]" % n for n in range(3000))
+    records = read(b"(TaskRunner pid=1) " + bars + b"\r" + WHOLE)
+    assert steps(records) == [1]
+    (*_, last) = (record for record in records if isinstance(record, Event))
+    assert last.attributes["done"] == 2999

@@ -189,3 +189,18 @@ def test_a_rollout_worker_prints_no_step_lines(name: str) -> None:
 @pytest.mark.parametrize("name", ["TaskRunner", "TaskRunnerV1", "main_task", "FullyAsyncTrainer", "Runner", ""])
 def test_any_other_writer_may(name: str) -> None:
     assert step_metrics.parse(Line(FULL, Writer(name, 7))) is not None
+
+
+@pytest.mark.parametrize("sign", ["\x1b", "\x07", "\u202e", "\x00"])
+@pytest.mark.parametrize("form", ["{}", "np.float64({})"])
+def test_a_key_with_a_control_character_is_not_read(sign: str, form: str) -> None:
+    one = form.format("1.5")
+    text = f"step:3 - actor/{sign}kl:{one} - actor/kl:{one} - timing_s/step:{one}"
+    assert values(text) == {"actor/kl": 1.5, "timing_s/step": 1.5}
+
+
+def test_a_step_beyond_all_runs_is_none() -> None:
+    assert numbers_of(f"step:{10**12} - actor/kl:1.5 - timing_s/step:2.5").step == 10**12
+    assert step_metrics.parse(Line(f"step:{10**12 + 1} - actor/kl:1.5 - timing_s/step:2.5")) is None
+    assert step_metrics.parse(Line(f"step:{10**12 + 1}")) is None
+    assert step_metrics.parse(Line(f"step:{10**12 + 1} -")) is None

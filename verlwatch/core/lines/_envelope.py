@@ -7,7 +7,8 @@ r"""The envelope: what Ray, log shippers and terminals put around a message.
 Source: Ray ``_private/worker.py:print_worker_logs`` and ``_private/ray_logging``; ``verl/utils/logging_utils.py``.
 What log shippers add is taken off before (`_shipping`).
 Writers do not wait for each other, so one physical line may hold several messages: the prefix of another writer glued
-behind a broken one, updates of a progress bar separated by ``\r``, or text right behind a bar.
+behind a broken one, updates of a progress bar separated by ``\r``, or text right behind a bar.  A prefix behind
+anything else is quoted, and so is every further one where a process writes that prints what models say.
 
 Looking for one character costs next to nothing and tells most lines; only then are patterns tried.
 """
@@ -15,6 +16,8 @@ Looking for one character costs next to nothing and tells most lines; only then 
 from __future__ import annotations
 
 import re
+from collections import deque
+from itertools import islice
 
 from verlwatch.core.lines._line import Line
 from verlwatch.core.types import NOBODY, Writer
@@ -22,12 +25,15 @@ from verlwatch.core.types import NOBODY, Writer
 WANDB_LIMIT = 4096
 """wandb's output.log cuts lines at this many characters: a line of exactly that length has lost its end."""
 
+MESSAGES = 2000
+"""So many of one physical line are made, the first and the last; more are the updates of a bar, or made up."""
+
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[@-~]")
 _ANSI_IN_CARETS = re.compile(r"\^\[\[[0-9;?]*[@-~]")  # as less and vim show ESC, and as people paste it
 _NAME = r"[\w.:<>-]{1,80}(?:\([\w=,. ]{0,60}\))?"  # a class, a function, or what an actor's __repr__ says
 _PREFIX = re.compile(
     rf"\((?:({_NAME}) pid=([0-9]{{1,10}})|(raylet|gcs_server|autoscaler))"
-    r"(?:, ip=([^)\s]{1,64})| \+[0-9hms]{1,12})?\) ?"
+    r"(?:, ip=([0-9A-Za-z_.:%-]{1,64})| \+[0-9hms]{1,12})?\) ?"
 )
 _LEVEL = re.compile(
     r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):(?:[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8},[0-9]{3}|[\w.]{1,80}):"
@@ -39,13 +45,18 @@ _REPEATED = re.compile(r" \[repeated ([0-9]{1,9})x across cluster\]")
 _BAR = re.compile(r"%\|[^|]{0,1000}\|[^\[\]|]{0,100}\[[^\]]{0,200}\]")  # tqdm, from its percent sign on
 _BAR_TITLE = re.compile(r"(?:[A-Za-z][\w ()-]*: *)?[0-9]{1,3}$")
 _BAR_TITLE_LENGTH = 40
-_QUOTING = " \t\"'`"
+_BROKEN_PREFIX = re.compile(
+    r"(?:\([\w.:<>-]{0,80}(?: (?:p|pi|pid(?:=[0-9]{0,10}(?:, [ip=0-9A-Fa-f.:]{0,48})?)?)?)?){1,3}"
+)
+_BAR_AT_END = re.compile(r"%\|[^|]{0,1000}\|[^\[\]|]{0,100}\[[^\]]{0,200}\] *$")
+_LONGEST_BAR = 1400
 
 
 def messages(text: str, *, cut: bool | None = None, writer: Writer = NOBODY) -> list[Line]:
     """The messages of one physical line, in order; ``cut`` says whether the physical line is known to miss its end.
 
-    ``writer`` is who writes what has no prefix.
+    ``writer`` is who writes all of it, as the file says; nobody where the prefixes say it.  Of very many messages the
+    first is made, and the last.
     """
     if len(text) == WANDB_LIMIT:
         cut = True
@@ -53,13 +64,18 @@ def messages(text: str, *, cut: bool | None = None, writer: Writer = NOBODY) -> 
         text = _without_codes(text)
     if "^" in text:
         text = _ANSI_IN_CARETS.sub("", text)
+    is_known = writer != NOBODY
     if "\r" not in text:
-        return _segments(text, writer, cut)
+        return _segments(text, writer, cut, is_known=is_known)
+    text = text.rstrip("\r")
+    first, _, others = text.partition("\r")
+    parts = [first, *others.rsplit("\r", MESSAGES)[-MESSAGES:]] if others else [first]
     lines: list[Line] = []
-    *broken, last = text.rstrip("\r").split("\r")
-    for part in filter(None, broken):
-        lines += _segments(part, lines[-1].writer if lines else writer, cut=True)
-    lines += _segments(last, lines[-1].writer if lines else writer, cut)
+    for number, part in enumerate(parts, 1):
+        if part:
+            before = lines[-1].writer if lines else writer
+            is_last = number == len(parts)
+            lines += _segments(part, before, cut if is_last else True, is_known=is_known or _has_the_line(before))
     return [line for line in lines if line.text]
 
 
@@ -71,9 +87,9 @@ def _without_codes(text: str) -> str:
     return _ANSI.sub("", text[:end]) + text[end:]
 
 
-def _segments(part: str, writer: Writer, cut: bool | None) -> list[Line]:
-    """Splits at the prefixes of writers; a part without one belongs to the writer of the part before."""
-    prefixes = _prefixes(part) if _may_hold_prefix(part) else []
+def _segments(part: str, writer: Writer, cut: bool | None, *, is_known: bool) -> list[Line]:
+    """Splits at the prefixes of writers; a part without one, and all of it where that ``is_known``, is ``writer``'s."""
+    prefixes = _prefixes(part) if _may_hold_prefix(part) and not is_known else []
     if not prefixes:
         return _unwrapped(part, writer, cut)
     if len(prefixes) == 1 and not prefixes[0].start():
@@ -99,14 +115,32 @@ def _may_hold_prefix(part: str) -> bool:
 def _prefixes(part: str) -> list[re.Match[str]]:
     """Complete prefixes: at the start, or glued to what another writer left unfinished.
 
-    Those that people and models quote follow a blank or a quotation mark.
+    Behind text a prefix is quoted, by people and models; one that prints what models say has the line for itself.
     """
-    first = _PREFIX.match(part)
-    if first and not _may_hold_prefix(part[first.end() :]):
-        return [first]
-    return [
-        prefix for prefix in _PREFIX.finditer(part) if not prefix.start() or part[prefix.start() - 1] not in _QUOTING
-    ]
+    found: list[re.Match[str]] = []
+    end = 0
+    for prefix in islice(_PREFIX.finditer(part), MESSAGES):
+        if not _is_unfinished(part, end, prefix.start()):
+            break
+        found.append(prefix)
+        end = prefix.end()
+        if _has_the_line(_writer(prefix)) or (len(found) == 1 and not _may_hold_prefix(part[end:])):
+            break
+    return found
+
+
+def _has_the_line(writer: Writer) -> bool:
+    """Whether it prints what models say: whatever follows may be theirs."""
+    return Line("", writer).from_rollout
+
+
+def _is_unfinished(part: str, begin: int, end: int) -> bool:
+    """Whether a writer may have been interrupted there: before a message, in its prefix, or behind a bar."""
+    if begin == end:
+        return not begin or part[begin - 1] != " "
+    if end - begin <= _LONGEST_BAR and _BROKEN_PREFIX.fullmatch(part, begin, end):
+        return True
+    return part[end - 1] in "] " and _BAR_AT_END.search(part, max(begin, end - _LONGEST_BAR), end) is not None
 
 
 def _unwrapped(message: str, writer: Writer, cut: bool | None) -> list[Line]:
@@ -123,7 +157,7 @@ def _unwrapped(message: str, writer: Writer, cut: bool | None) -> list[Line]:
         return [Line(message, writer, cut, repeated)]
     lines: list[Line] = []
     at = 0
-    for bar in _BAR.finditer(message):
+    for bar in _bars(message):
         title = _BAR_TITLE.search(message, max(at, bar.start() - _BAR_TITLE_LENGTH), bar.start())
         begin = title.start() if title else bar.start()
         lines.append(Line(message[at:begin], writer, cut=True, repeated=repeated))
@@ -131,3 +165,43 @@ def _unwrapped(message: str, writer: Writer, cut: bool | None) -> list[Line]:
         at = bar.end()
     lines.append(Line(message[at:], writer, cut, repeated))
     return [line for line in lines if line.text]
+
+
+def _bars(message: str) -> list[re.Match[str]]:
+    found = _BAR.finditer(message)
+    return [*islice(found, 1), *deque(found, maxlen=MESSAGES)]
+
+
+_SHIPPED = (b"{", b" P ")
+_PREFIX_MARKS = (b" pid=", b"(raylet", b"(gcs_server", b"(autoscaler")
+_HEADS_MAX, _HEAD_LENGTH = 1000, 200
+
+
+class Prefixes:
+    """The prefixes seen, so that most lines need not be taken apart to know who has written them."""
+
+    def __init__(self) -> None:
+        self._writers: dict[bytes, Writer | None] = {}
+
+    def sole_writer(self, raw: bytes) -> Writer | None:
+        """Who has written all of a physical line; None where this is not told by its beginning."""
+        if not raw.isascii():
+            return None
+        writer: Writer | None = NOBODY
+        rest = raw
+        if raw.startswith((b"(", b"\x1b")):
+            head, _, rest = raw.partition(b")")
+            writer = self._writers.get(head)
+            if writer is None:
+                writer = self._learn(head)
+        elif any(mark in raw for mark in _SHIPPED):
+            return None
+        return writer if not any(mark in rest for mark in _PREFIX_MARKS) else None
+
+    def _learn(self, head: bytes) -> Writer | None:
+        prefix = _PREFIX.fullmatch(_without_codes(head.decode()) + ")") if len(head) < _HEAD_LENGTH else None
+        if prefix is None:
+            return None
+        if len(self._writers) >= _HEADS_MAX:
+            self._writers.clear()
+        return self._writers.setdefault(head, _writer(prefix))

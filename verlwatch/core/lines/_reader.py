@@ -27,8 +27,9 @@ from functools import lru_cache
 from verlwatch.core.lines._counts import Counts
 from verlwatch.core.lines._kinds import KINDS
 from verlwatch.core.lines._line import Kind
-from verlwatch.core.lines._reading import OPEN_S, Place, Reading, is_utf8
+from verlwatch.core.lines._reading import OPEN_S, Reading, is_utf8
 from verlwatch.core.lines._search import Candidates, Index
+from verlwatch.core.lines._waiting import Place
 from verlwatch.core.types import Record
 
 _MARK = 64

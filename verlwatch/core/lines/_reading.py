@@ -2,66 +2,36 @@
 
 A line may begin a Block (`_line`): it stays open until it has what it waits for, or its writer says something else, or
 for so many further lines, bytes and seconds.  The pieces into which a container runtime has cut a line wait likewise.
+What a block doubts is read all the same, blocks among it too, and comes out right if the block turns out to be none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, TypeVar
+from itertools import chain
+from sys import maxsize
+from typing import TypeVar
 
 from verlwatch.core.lines._context import Context
 from verlwatch.core.lines._counts import Counts
-from verlwatch.core.lines._envelope import messages
-from verlwatch.core.lines._line import Block, Fact, Kind, Line, Numbers, Said, Take
+from verlwatch.core.lines._envelope import MESSAGES, Prefixes, messages
+from verlwatch.core.lines._line import Fact, Kind, Line, Numbers, Said, Take
 from verlwatch.core.lines._search import Index
 from verlwatch.core.lines._shipping import Shipped, unshipped
-from verlwatch.core.types import Event, Origin, Record, Samples, Writer
+from verlwatch.core.lines._waiting import Heard, Open, Pieces, Place, Told
+from verlwatch.core.types import NOBODY, Event, Origin, Record, Samples, Writer
 
 OPEN_S = 2.0
 OPEN_WRITERS = 128  # all ranks of a run may fail at once
 OPEN_TEXT = 1 << 17  # a longer line does not wait: each continuation may look at all of it again
-PIECES_BYTES = 1 << 17  # of a line that a container runtime has cut
-MESSAGES = 2000  # of one physical line; more are the updates of a bar, or made up
 
+_DOUBTS = 3  # so many blocks are heard one inside another, if each doubts what follows
+_STREAMS = frozenset({"stdout", "stderr"})  # others count as one
+_BOM = "\ufeff"
 _SAMPLE = 300
 _EXCERPT = 300
 _R = TypeVar("_R")
-
-
-class Place(NamedTuple):
-    """Where a physical line stands: its first byte, where its records are certain, the up to 64 bytes before it."""
-
-    start: int
-    end: int
-    mark: bytes
-
-
-@dataclass(slots=True)
-class Open:
-    """A line that waits for others, since ``since`` and for ``lines`` further lines.
-
-    ``doubted`` is what kinds have read in lines that the block may prove to be something else.
-    """
-
-    kind: Kind
-    line: Line
-    block: Block
-    place: Place
-    since: float
-    lines: int = 0
-    doubted: list[tuple[Kind, Line, Said]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Pieces:
-    """A line that a container runtime has cut, as far as it came."""
-
-    place: Place
-    since: float
-    texts: list[str] = field(default_factory=list)
-    size: int = 0
 
 
 def is_utf8(raw: bytes) -> bool:
@@ -82,8 +52,11 @@ class Reading:
         self._generation = generation
         self.index = index
         self._counts = counts
-        self._open: dict[Writer, Open] = {}  # oldest first
-        self._pieces: dict[str, Pieces] = {}  # by stream, oldest first
+        self._prefixes = Prefixes()
+        self._open: dict[Writer, Open] = {}
+        self._pieces: dict[str, Pieces] = {}  # by stream
+        self._number = 0  # of the line; while any waits, each is given
+        self._due = (maxsize, maxsize)  # number and byte of a line before which nothing reaches its limit
 
     @property
     def waits(self) -> bool:
@@ -92,12 +65,8 @@ class Reading:
 
     @property
     def oldest(self) -> Open | Pieces | None:
-        """What has waited longest."""
-        waiting = next(iter(self._open.values()), None)
-        pieces = next(iter(self._pieces.values()), None)
-        if waiting is None or pieces is None:
-            return waiting or pieces
-        return waiting if waiting.place.start < pieces.place.start else pieces
+        """What begins before all others that wait: a line that came in pieces may be older than those before it."""
+        return min(self._waiting(), key=_start, default=None)
 
     def line(
         self, raw: bytes, place: Place, now: float, literals: set[int] | None = None, *, cut: bool | None = None
@@ -107,16 +76,22 @@ class Reading:
         ``literals`` are those of the index that stand in it, where the caller knows them.
         """
         records: list[Record] = []
-        if self._open:
+        self._number += 1
+        if self._number > self._due[0] or place.start > self._due[1]:
             self._let_pass(place, records)
+        if literals is not None and not literals and not self._pieces and self._concerns_nobody(raw):
+            return records
         try:
             text = raw.decode()
         except UnicodeDecodeError:
             self._counts.undecodable += 1
             text = raw.decode(errors="replace")
+        if not place.start:
+            text = text.removeprefix(_BOM)
         shipped = unshipped(text)
-        if shipped.goes_on or shipped.stream in self._pieces:
-            self._piece(shipped, place, now, records)
+        stream = shipped.stream if shipped.stream in _STREAMS else shipped.stream and "other"
+        if shipped.goes_on or stream in self._pieces:
+            self._piece(shipped, stream, place, now, records)
         elif shipped.unpacked or literals is None:
             raw = shipped.text.encode(errors="replace")
             self._text(shipped.text, self.index.fitting(self.index.look(raw), raw), place, now, records, cut=cut)
@@ -138,36 +113,68 @@ class Reading:
             self._give_up(oldest, end, records)
         return records
 
+    def _waiting(self) -> Iterable[Open | Pieces]:
+        return chain(self._open.values(), self._pieces.values())
+
+    def _let_pass(self, place: Place, records: list[Record]) -> None:
+        """Closes what waits no longer, oldest first."""
+        for waiting in sorted(self._waiting(), key=_start):
+            now: Open | Pieces | None = waiting
+            while now and self._is_over(now, place):
+                self._give_up(now, place.end, records)
+                now = self._open.get(now.line.writer) if isinstance(now, Open) else None
+        self._due = maxsize, maxsize
+        for waiting in self._waiting():
+            self._expect(waiting)
+
+    def _is_over(self, waiting: Open | Pieces, place: Place) -> bool:
+        return self._number > waiting.last_line or place.start > waiting.last_byte
+
+    def _expect(self, waiting: Open | Pieces) -> None:
+        self._due = min(self._due[0], waiting.last_line), min(self._due[1], waiting.last_byte)
+
     def _give_up(self, waiting: Open | Pieces, end: int, records: list[Record]) -> None:
-        if isinstance(waiting, Open):
-            self._close(waiting.line.writer, end, records)
+        """Closes what waits; a block that has begun in what it doubted waits in its place."""
+        if isinstance(waiting, Pieces):
+            self._joined(waiting, end, waiting.since, records, cut=True)
             return
-        stream = next(stream for stream, pieces in self._pieces.items() if pieces is waiting)
-        self._joined(stream, end, waiting.since, records, cut=True)
+        told: list[Told] = []
+        inner = self._closed(waiting, told)
+        self._put(waiting.line.writer, inner)
+        records += [self._record(*one, end) for one in told]
 
-    def _piece(self, shipped: Shipped, place: Place, now: float, records: list[Record]) -> None:
+    def _put(self, writer: Writer, waiting: Open | None) -> None:
+        if waiting is None:
+            self._open.pop(writer, None)
+        else:
+            self._open[writer] = waiting
+            self._expect(waiting)
+
+    def _concerns_nobody(self, raw: bytes) -> bool:
+        """Whether a line without needles surely goes by, for nothing waits for its writer: most do."""
+        if self.context.writer != NOBODY:
+            return False
+        writer = self._prefixes.sole_writer(raw)
+        return writer is not None and writer not in self._open
+
+    def _piece(self, shipped: Shipped, stream: str, place: Place, now: float, records: list[Record]) -> None:
         """Takes a piece of a line that a container runtime has cut, and reads the line once it is whole."""
-        pieces = self._pieces.setdefault(shipped.stream, Pieces(place, now))
-        pieces.texts.append(shipped.text)
-        pieces.size += len(shipped.text)
+        pieces = self._pieces.get(stream)
+        if pieces is None:
+            pieces = self._pieces[stream] = Pieces(stream, place, now, self._number)
+            self._expect(pieces)
+        has_room = pieces.add(shipped.text)
         if not shipped.goes_on:
-            self._joined(shipped.stream, place.end, now, records)
-        elif pieces.size > PIECES_BYTES:
-            self._joined(shipped.stream, place.end, now, records, cut=True)
+            self._joined(pieces, place.end, now, records)
+        elif not has_room:
+            self._joined(pieces, place.end, now, records, cut=True)
 
-    def _joined(self, stream: str, end: int, now: float, records: list[Record], *, cut: bool | None = None) -> None:
-        pieces = self._pieces.pop(stream)
+    def _joined(self, pieces: Pieces, end: int, now: float, records: list[Record], *, cut: bool | None = None) -> None:
+        del self._pieces[pieces.stream]
         text = "".join(pieces.texts)
         raw = text.encode(errors="replace")
         kinds = self.index.fitting(self.index.look(raw), raw)
         self._text(text, kinds, pieces.place._replace(end=end), now, records, cut=cut)
-
-    def _let_pass(self, place: Place, records: list[Record]) -> None:
-        for waiting in list(self._open.values()):
-            waiting.lines += 1
-            block = waiting.block
-            if waiting.lines > block.LINES or place.start - waiting.place.end > block.BYTES:
-                self._close(waiting.line.writer, place.end, records)
 
     def _text(
         self,
@@ -185,48 +192,74 @@ class Reading:
         said = messages(text, cut=cut, writer=self.context.writer)
         if len(said) > MESSAGES:
             self._counts.cut_lines += 1
-            del said[MESSAGES:]
+            del said[1 : len(said) - MESSAGES + 1]
         for line in said:
-            self._message(line, kinds, place, now, records)
+            kind, read = self._parsed(line, kinds) if kinds else (None, None)
+            if read is not None or line.writer in self._open:
+                self._message(Heard(line, kind, read, place, now, self._number), records)
 
-    def _message(self, line: Line, kinds: list[Kind], place: Place, now: float, records: list[Record]) -> None:
-        kind, said = self._parsed(line, kinds)
-        waiting = self._open.get(line.writer) if self._open and not line.is_bar else None
-        take = self._taken(waiting, line, said) if waiting else Take.IGNORED
-        if take is Take.DOUBTED and waiting:
-            if kind is not None and said is not None:
-                waiting.doubted.append((kind, line, said))
-            return
-        if take in {Take.DONE, Take.ENDED}:
-            self._close(line.writer, place.end, records, proper=take is Take.DONE)
+    def _message(self, heard: Heard, records: list[Record]) -> None:
+        writer, end = heard.line.writer, heard.place.end
+        told: list[Told] = []
+        before = self._open.get(writer)
+        after = self._heard(before, heard, told)
+        if after is not before:
+            if before is None and len(self._open) >= OPEN_WRITERS:
+                self._make_room(end, records)
+            self._put(writer, after)
+        records += [self._record(*one, end) for one in told]
+
+    def _make_room(self, end: int, records: list[Record]) -> None:
+        """Closes the oldest block, with what has begun in it."""
+        writer = min(self._open.values(), key=_start).line.writer
+        while waiting := self._open.get(writer):
+            self._give_up(waiting, end, records)
+
+    def _heard(self, waiting: Open | None, heard: Heard, told: list[Told], depth: int = 0) -> Open | None:
+        """Shows a message to the block that waits for its writer: what is certain then is told, what waits returned."""
+        while waiting and self._is_over(waiting, heard.place):  # inside another that waits longer
+            waiting = self._closed(waiting, told)
+        take = self._taken(waiting, heard) if waiting else Take.IGNORED
+        if waiting and take is Take.DOUBTED:
+            waiting.inner = self._heard(waiting.inner, heard, waiting.doubted, depth + 1)
+            return waiting
+        if waiting and take is Take.PROVEN:
+            waiting.doubted, waiting.inner = [], None
+            return waiting
+        if waiting and take is Take.ENDED:
+            return self._heard(self._closed(waiting, told), heard, told, depth)
+        if waiting and take is Take.DONE:
+            waiting.doubted, waiting.inner = [], None
+            waiting = self._closed(waiting, told)
+        line, kind, said, place, now, number = heard
         if kind is None or said is None:
-            return
+            return waiting
         if isinstance(said, Numbers | Fact):
-            records.append(self._record(kind, line, said, place.end))
-        elif take not in {Take.TAKEN, Take.DONE}:  # else the block that took the line tells of it
-            self._begin(Open(kind, line, said, place, now), records)
+            told.append((kind, line, said))
+            return waiting
+        if take in {Take.TAKEN, Take.DONE} or depth > _DOUBTS:
+            return waiting  # the block that took the line tells of it
+        while waiting:
+            waiting = self._closed(waiting, told)
+        begun = Open(kind, line, said, place, now, number)
+        return begun if len(line.text) <= OPEN_TEXT else self._closed(begun, told)
 
-    def _begin(self, waiting: Open, records: list[Record]) -> None:
-        writer, end = waiting.line.writer, waiting.place.end
-        if writer in self._open:
-            self._close(writer, end, records)
-        elif len(self._open) >= OPEN_WRITERS:
-            self._close(next(iter(self._open)), end, records)
-        self._open[writer] = waiting
-        if len(waiting.line.text) > OPEN_TEXT:
-            self._close(writer, end, records)
+    def _taken(self, waiting: Open, heard: Heard) -> Take:
+        """The block's answer; bars are not shown to it, but where it doubts what is printed they are in doubt too."""
+        if heard.line.is_bar:
+            return Take.DOUBTED if waiting.doubts else Take.IGNORED
+        take = partial(waiting.block.take, heard.line, heard.said)
+        taken = self._guarded(waiting.kind, heard.line, take) or Take.IGNORED
+        waiting.doubts = taken is Take.DOUBTED
+        return taken
 
-    def _taken(self, waiting: Open, line: Line, said: Said | None) -> Take:
-        return self._guarded(waiting.kind, line, partial(waiting.block.take, line, said)) or Take.IGNORED
-
-    def _close(self, writer: Writer, end: int, records: list[Record], *, proper: bool = False) -> None:
-        """Ends a block; what it doubted was meant so, unless it has found its proper end."""
-        waiting = self._open.pop(writer)
-        told = [(waiting.kind, waiting.line, waiting.block), *([] if proper else waiting.doubted)]
-        for kind, line, read in told:
-            said = read if isinstance(read, Numbers | Fact) else self._guarded(kind, line, read.close)
-            if said is not None:
-                records.append(self._record(kind, line, said, end))
+    def _closed(self, waiting: Open, told: list[Told]) -> Open | None:
+        """Ends a block: what it still doubted was meant so, and what has begun in that is returned."""
+        said = self._guarded(waiting.kind, waiting.line, waiting.block.close)
+        if said is not None:
+            told.append((waiting.kind, waiting.line, said))
+        told += waiting.doubted
+        return waiting.inner
 
     def _parsed(self, line: Line, kinds: Iterable[Kind]) -> tuple[Kind, Said] | tuple[None, None]:
         """The first of ``kinds`` that reads a message."""
@@ -252,3 +285,7 @@ class Reading:
         attributes = {**said.attributes, "repeated": line.repeated} if line.repeated else said.attributes
         excerpt = (said.excerpt or line.text)[:_EXCERPT]
         return self.context.heed(Event(origin, said.name, attributes, said.severity, excerpt))
+
+
+def _start(waiting: Open | Pieces) -> int:
+    return waiting.place.start

@@ -7,7 +7,11 @@
     [score] 1.0
 
 Source: verl ``workers/reward_manager/naive.py`` (and ``dapo.py``, ``batch.py``), since 0.3, for the first of each
-validation.  The text is the model's and may imitate any line, so what is read in it is not believed.
+validation; every key of a score that is a dict stands in a row of its own (``[acc] True``, ``[pred] 2``).
+
+The text is the model's and may imitate any line, so nothing is believed that stands before a row ``[ground_truth]`` or
+between it and the last row ``[key]`` that follows at once.  Two imitations cannot be told from the real ones: a whole
+sample inside of a response, up to its score, and what follows in further lines of a value that is the model's own.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ NEEDLES: Final = (b"[prompt]", b"[response]")
 
 _BEGINS = ("[prompt]", "[response]")
 _ANSWER = "[ground_truth]"
-_SCORE = re.compile(r"\[score\] [-+]?(?:nan|inf|True|False|None|[0-9.e+-]{1,40}|np\.\w{1,20}\([^()]{1,40}\))$")
+_ROW = re.compile(r"\[([A-Za-z_])[^\[\]]{0,79}\](?: |$)")
 
 
 def parse(line: Line) -> Sample | None:
@@ -31,20 +35,29 @@ def parse(line: Line) -> Sample | None:
 
 
 class Sample:
-    """Everything that its writer prints before the score."""
+    """Everything that its writer prints up to the score."""
 
     LINES = 3000
     BYTES = 1 << 18
 
     def __init__(self) -> None:
-        self._answered = False
+        self._is_answered = False
+        self._is_scored = False
 
-    def take(self, line: Line, _said: Said | None) -> Take:
-        """The score is the end, if it follows what was right: models write scores too."""
-        if self._answered and _SCORE.match(line.text.rstrip()):
-            return Take.DONE
-        self._answered |= line.text.startswith(_ANSWER)
-        return Take.DOUBTED
+    def take(self, line: Line, said: Said | None) -> Take:
+        """What was right, and the rows that follow it, show that all before them was text; models write scores too."""
+        text = line.text
+        if text.startswith(_ANSWER):
+            self._is_answered, self._is_scored = True, False
+            return Take.PROVEN
+        if not self._is_answered:
+            return Take.DOUBTED
+        if text.startswith(_BEGINS):
+            return Take.ENDED
+        if (row := _ROW.match(text)) and (said is None or row[1].islower()):  # else ``[INFO] ...``, which is no key
+            self._is_scored = True
+            return Take.PROVEN
+        return Take.ENDED if self._is_scored else Take.DOUBTED  # an answer may have several lines
 
     def close(self) -> None:
         """Model output is no record."""

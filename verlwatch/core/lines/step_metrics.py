@@ -36,6 +36,7 @@ _DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _WRAPPERS = (b"np.float64(", b"np.int64(", b"np.int32(", b"np.float32(")  # the usual ones first
 _TRAINING = ("actor/", "critic/", "response_length/", "global_seqlen/", "timing_s/")
 _WHOLE = ("timing_s/step:", "timing/")
+_STEPS_MAX = 10**12  # no run gets there: a larger number is something else
 _DIALECT_MIN = 4  # so many values with three decimals each are no coincidence: the release prints .3f
 
 
@@ -98,9 +99,11 @@ def _read(line: Line) -> tuple[Numbers, Callable[[str], bool] | None] | None:
     head = _HEAD.match(text)
     if head is None:
         short = _HEAD_CUT_SHORT.match(text) if not line.cut else None
-        return (Numbers(int(short[1]), {}), partial(_is_rest, text)) if short else None
+        return (Numbers(int(short[1]), {}), partial(_is_rest, text)) if short and int(short[1]) <= _STEPS_MAX else None
     items = text[head.end() :]
     step = int(head[1])
+    if step > _STEPS_MAX:
+        return None
     if not items:
         return Numbers(step, {}), None if line.cut is False else partial(_is_rest, text)
     if "/" not in items:
@@ -171,9 +174,11 @@ def _has_three_decimals(item: str) -> bool:
 
 
 def _values(items: str) -> dict[str, float]:
-    """Every readable value under its key."""
+    """Every readable value under its key; a key with a control character is made up."""
     if not items:
         return {}
+    if not items.isprintable():
+        return {key: value for key, value in _values_one_by_one(items).items() if key.isprintable()}
     plain = items.encode()
     if b"(" in plain:
         plain = _unwrapped(plain)
