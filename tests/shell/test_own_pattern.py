@@ -56,6 +56,24 @@ def test_an_escaped_bracket_is_no_group() -> None:
     assert search_of(r"\(?P<x> (?P<value>\d)")("(P<x> 3") == {"value": "3"}
 
 
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"[(?P<value>]+ (?P<value>\d)", "(P< 3"),
+        (r"\Q(?P<value>\E (?P<value>\d)", "(?P<value> 3"),
+        (r"(?<value>\d)", "3"),
+    ],
+)
+def test_what_only_looks_like_a_group_is_none(pattern: str, text: str) -> None:
+    assert search_of(pattern)(text) == {"value": "3"}
+
+
+@pytest.mark.parametrize("pattern", [r"(?<value>a)|(?P<value>b)", r"(?P<rank>a)(?P<value>1)(?<rank>b)"])
+def test_a_group_that_is_named_twice_in_two_ways_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="twice"):
+        search_of(pattern)
+
+
 @pytest.mark.parametrize("pattern", [r"(x+x+)+y(?P<value>\d)", r"(x*)*(?P<value>\d)", r"((.?){9}){8}z(?P<value>\d)"])
 def test_no_pattern_explodes(pattern: str) -> None:
     """A pattern that backtracks would take longer than the universe lasts."""

@@ -7,11 +7,14 @@ other engines slow.  Its time for a byte grows with the size of the pattern, so 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from importlib import import_module
+from itertools import count
 from operator import itemgetter
 from types import ModuleType
+from typing import Any
 
 from verlwatch.core.lines import KINDS
 from verlwatch.core.lines._own import GROUPS, OwnLine, Search, UnreadableError
@@ -24,6 +27,9 @@ TAKEN = frozenset(kind.NAME for kind in KINDS)
 
 _LONGEST_PATTERN = 1000
 _LARGEST_PROGRAM = 1500  # instructions of RE2's: each may cost some 5 ns a byte where nothing else helps
+
+
+_GROUP = re.compile(r"\(\?P?<(\w+)>")
 
 
 def _engine() -> ModuleType | None:
@@ -64,7 +70,7 @@ def search_of(pattern: str) -> Search:
     if regexp.programsize > _LARGEST_PROGRAM:
         raise ValueError("is too large when written out; repeat less: {1,50} writes a part out fifty times")
     index = {name.decode(): number - 1 for name, number in sorted(regexp.groupindex.items(), key=itemgetter(1))}
-    _check_groups(index, pattern)
+    _check_groups(index, _times_named(re2, pattern, options))
 
     def search(text: str) -> Mapping[str, str] | None:
         match = regexp.search(text.encode(errors="replace"))
@@ -85,14 +91,28 @@ def _no_pattern(error: Exception) -> str:
     )
 
 
-def _check_groups(names: Collection[str], pattern: str) -> None:
+def _times_named(re2: ModuleType, pattern: str, options: Any) -> Counter[str]:
+    """How many groups have each name.  RE2 takes a name twice, but tells of it once.
+
+    So each is given a name of its own: what RE2 then knows is a group, and no text such as ``[(?P<value>]``.
+    """
+    number = count()
+    numbered = _GROUP.sub(lambda group: f"(?P<{group[1]}_{next(number)}>", pattern)
+    try:
+        names = re2.compile(numbered.encode(), options).groupindex
+    except re2.error:  # what looks like a group is none to RE2, and means something else with a longer name
+        return Counter()
+    return Counter(name.decode().rpartition("_")[0] for name in names)
+
+
+def _check_groups(names: Collection[str], times: Mapping[str, int]) -> None:
     for name in names:
         if name not in GROUPS:
             raise ValueError(
                 f"has the group {shortened(name)}, which stands for nothing; known: {', '.join(GROUPS)}; "
                 "write (?:…) around what is not to be read"
             )
-        if len(re.findall(rf"\(\?P?<{name}>", pattern)) > 1:
+        if times.get(name, 0) > 1:
             raise ValueError(f"has the group {name} twice, of which one alone would be read; name it once")
     if "value" not in names:
         raise ValueError("has no group value; put (?P<value>…) around the number, as in (?P<value>[0-9.]+)")

@@ -79,7 +79,10 @@ def test_the_excerpt_from_a_real_log_is_read_as_its_note_says(read: Read) -> Non
         ("61.4", "GB", 61.4, "GB"),
         ("61.4", "GiB", 61.4, "GB"),
         ("87.5", "%", 87.5, "%"),
-        ("87.5", "MS", 87.5, "MS"),
+        ("87.5", "MS", 0.0875, "s"),
+        ("2.5", "S", 2.5, "s"),
+        ("2.5", "Min", 150.0, "s"),
+        ("87.5", "gb", 87.5, "gb"),
         ("12", "tokens", 12.0, "tokens"),
     ],
 )

@@ -7,8 +7,8 @@ Groups: ``value`` is the number, ``metric`` what it measures, ``unit`` in what, 
 A number of a step that the trainer prints, of no rank, is the run's, and becomes Numbers.  Everything else is one
 number of many, or printed by a process that prints model output as well: a Fact.
 
-Units.  ns, us, ms, s, min, h become seconds.  B, KB, MB, GB become GB as verl prints them: a GB has 1024 MB, as a GiB
-has MiB.  Any other unit stays as it is written.
+Units.  ns, us, ms, s, min, h become seconds, in capitals as well.  B, KB, MB, GB become GB as verl prints them: a GB
+has 1024 MB, as a GiB has MiB.  Any other unit stays as it is written.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[e
 _WHOLE = re.compile(r"[0-9]{1,18}", re.ASCII)
 _CANONICAL: Mapping[str, tuple[str, float, float]] = {
     # unit: the canonical one, times, over
+    "s": ("s", 1, 1),
     "ns": ("s", 1, 1e9),
     "us": ("s", 1, 1e6),
     "µs": ("s", 1, 1e6),
@@ -43,6 +44,9 @@ _CANONICAL: Mapping[str, tuple[str, float, float]] = {
     **{f"M{b}": ("GB", 1, 1 << 10) for b in ("B", "iB")},
     "GiB": ("GB", 1, 1),
 }
+
+
+_TIMES = frozenset(unit for unit, (canonical, _, _) in _CANONICAL.items() if canonical == "s")
 
 
 class UnreadableError(ValueError):
@@ -108,7 +112,8 @@ def _whole(name: str, text: str) -> int:
 
 
 def _canonical(value: float, unit: str) -> tuple[float, str]:
-    canonical, times, over = _CANONICAL.get(unit, (unit, 1, 1))
+    word = unit.lower() if unit.lower() in _TIMES else unit  # sizes mean what they are in capitals
+    canonical, times, over = _CANONICAL.get(word, (unit, 1, 1))
     value = value * times / over
     if not isfinite(value):
         raise UnreadableError("value is too large")
