@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 from pathlib import Path
@@ -114,3 +115,30 @@ def test_a_bad_configuration_is_told_with_its_place(
     config.write_text("detection: {false_alarms: often}\n")
     assert main([command, "--config", str(config), str(log)]) == 2
     assert f"{config}:1:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--paste"]])
+def test_a_log_in_which_nothing_is_read_is_told(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (log := tmp_path / "other.log").write_text("some text\n")
+    (empty := tmp_path / "empty.log").touch()
+    (good := tmp_path / "good.log").write_text("Total training steps: 9\n")
+    assert main(["parse", *options, str(log), str(empty), str(good)]) == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 1
+    first, second = said.err.splitlines()
+    assert first.startswith(f"nothing is read in {log}: no line is of a kind")
+    assert second == f"nothing is read in {empty}: it is empty"
+
+
+def test_parse_reads_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (log := tmp_path / "good.log").write_text("Total training steps: 9\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"step:1 - timing_s/gen:1.5 - timing_s/step:2.5\n")))
+    assert main(["parse", "--json", "-", str(log)]) == 0
+    assert [json.loads(line)["kind"] for line in capsys.readouterr().out.splitlines()] == ["step_metrics", "plan"]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert main(["parse", "-"]) == 0
+    assert capsys.readouterr().err == "nothing is read in standard input: it is empty\n"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,13 +17,14 @@ from verlwatch.core.lines import KINDS, Reader
 from verlwatch.core.lines._paste import rejoined
 from verlwatch.core.metrics import metrics
 from verlwatch.core.types import Record, Samples, Writer
-from verlwatch.replay import pieces
+from verlwatch.replay import PIECE, pieces
 from verlwatch.shell.printable import printable
 
 EPILOG = """examples:
   verlwatch parse train.log
   verlwatch parse --json train.log | jq 'select(.step == 120).values["timing_s/gen"]'
   verlwatch parse --paste issue.txt
+  kubectl logs verl-head-0 | verlwatch parse -
 
 A value that was cut or could not be read is left out: it is unknown, not zero.  What follows from a step's values is
 under "derived" in JSON: seconds by phase (a step without the validation and saving that its release counts in it),
@@ -29,6 +32,8 @@ metrics under one name each, milliseconds per token, and the verl releases that 
 """
 SHOWN = 12
 """So many attributes of an event are shown as text; a configuration has hundreds."""
+
+_STDIN = Path("-")
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -39,7 +44,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("logs", nargs="+", type=Path, metavar="LOG")
+    parser.add_argument("logs", nargs="+", type=Path, metavar="LOG", help="a file; - is standard input")
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each record")
     parser.add_argument("--config", type=Path, metavar="FILE", help="read the `lines` of this configuration, too")
     parser.add_argument(
@@ -50,23 +55,48 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.set_defaults(run_command=run)
 
 
-@_common.on_logs
-def run(args: argparse.Namespace) -> None:
-    """Prints the records of each file in turn."""
+def run(args: argparse.Namespace) -> int:
+    """Prints the records of each file in turn; gives the exit code."""
+    paths: list[Path] = args.logs
+    args.logs = [path for path in paths if path != _STDIN]  # what there is to check
+    return _common.on_logs(lambda args: _parse(paths, args))(args)
+
+
+def _parse(paths: Sequence[Path], args: argparse.Namespace) -> None:
     own = configuration.own_lines(configuration.load(args.config)) if args.config else ()
-    for path in args.logs:
-        reader = Reader(str(path), kinds=(*KINDS, *own))
-        for data in [rejoined(b"".join(pieces(path)))] if args.paste else pieces(path):
-            _print(reader.feed(data, 0.0), as_json=args.json)
-        _print(reader.finish(0.0), as_json=args.json)
+    for path in paths:
+        name = "standard input" if path == _STDIN else str(path)
+        data = _input() if path == _STDIN else pieces(path)
+        reader = Reader(name, kinds=(*KINDS, *own))
+        found = 0
+        for piece in [rejoined(b"".join(data))] if args.paste else data:
+            found += _print(reader.feed(piece, 0.0), as_json=args.json)
+        found += _print(reader.finish(0.0), as_json=args.json)
+        if not found:
+            print(printable(f"nothing is read in {name}: {_why(reader)}"), file=sys.stderr)
 
 
-def _print(records: list[Record], *, as_json: bool) -> None:
+def _input() -> Iterator[bytes]:
+    while data := sys.stdin.buffer.read(PIECE):
+        yield data
+
+
+def _why(reader: Reader) -> str:
+    if not reader.offset:
+        return "it is empty"
+    return (
+        "no line is of a kind that verlwatch knows (docs/LINES.md lists them); verl prints step lines when "
+        "trainer.logger contains 'console', and of a text that was copied from a terminal --paste puts rows together"
+    )
+
+
+def _print(records: list[Record], *, as_json: bool) -> int:
     for record in records:
         if as_json:
             say_json(_data(record))
         else:
             say(printable(_line(record)))
+    return len(records)
 
 
 def _data(record: Record) -> dict[str, Any]:
