@@ -14,7 +14,7 @@ import orjson
 import pytest
 import yaml
 
-from verlwatch.core.lines import config_dump, hydra_config, hydra_overrides
+from verlwatch.core.lines import Line, Take, config_dump, hydra_config, hydra_overrides
 from verlwatch.core.lines._config import KEYS, attributes, flat
 from verlwatch.core.types import Event, Record
 
@@ -183,3 +183,10 @@ def test_a_value_that_would_fill_the_memory_is_not_made(rows: int, read: Read) -
         assert tracemalloc.get_traced_memory()[1] < 15_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_a_word_that_looks_like_a_section_holds_no_lines(read: Read) -> None:
+    assert hydra_config.Config("data:").take(Line("data:"), None) is Take.ENDED
+    assert hydra_config.Config("data:").take(Line("  seed: 1"), None) is Take.TAKEN
+    text = b"data:\ndata:\ntrainer:\n  nnodes: 2\ndata:\n  seed: 1\ntrainer:\n  nnodes: 3\n"
+    assert only(read(text)).attributes == {"data.seed": 1, "trainer.nnodes": 3}

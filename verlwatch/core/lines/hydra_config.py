@@ -30,6 +30,8 @@ _SECTIONS = frozenset({"actor_rollout_ref", "algorithm", "critic", "data", "rewa
 _SECTIONS_MIN = 2
 """A text with one such word before a colon is no configuration yet."""
 
+_ROWS_MIN = 2 * _SECTIONS_MIN  # each section has a value
+
 _HEAD = re.compile(r"(?:actor_rollout_ref|data): *")  # one of them comes first
 _TOP = re.compile(r"[a-z_]\w{0,60}:(?: .*)?|- .*", re.DOTALL)
 _ENTRY = re.compile(r"(?:([\w./@-]{1,100})|'([\w./@-]{1,100})'):(?: +(.*))?", re.DOTALL)
@@ -59,6 +61,8 @@ class Config:
 
     def take(self, line: Line, _said: Said | None) -> Take:
         """A section, or what is indented below it."""
+        if len(self._rows) == 1 and not line.text.startswith((" ", "- ")):
+            return Take.ENDED  # words like data: stand alone in many texts
         if line.cut or not (not line.text or line.text.startswith(" ") or _TOP.fullmatch(line.text)):
             return Take.ENDED
         self._rows.append(line.text)
@@ -66,6 +70,8 @@ class Config:
 
     def close(self) -> Fact | None:
         """None for what is no configuration of verl."""
+        if len(self._rows) < _ROWS_MIN:
+            return None
         rows = _joined(self._rows)
         sections = {row[:-1] for indent, row in rows if indent == 0}
         if len(sections & _SECTIONS) < _SECTIONS_MIN:
