@@ -64,6 +64,7 @@ def from_engine(text: str) -> Line:
             None,
         ),
         ("torch/distributed/elastic/multiprocessing/api.py:826] x: y", "", None),
+        ("E0526 16:36:24.875000 140417675919424 torch/distributed/elastic/multiprocessing/api.py:826] x: y", "E", None),
         ("[2024-05-08 08:47:31,877] torch.distributed.elastic.multiprocessing.api: [ERROR] x: y", "E", None),
         ("[rank3]: x: y", "", 3),
         ("[rank7]:[E419 10:42:29.858931807 ProcessGroupNCCL.cpp:616] x: y", "E", 7),
@@ -77,6 +78,14 @@ def from_engine(text: str) -> Line:
 )
 def test_heads_of_libraries_are_taken_off_and_tell_level_and_rank(text: str, level: str, rank: int | None) -> None:
     assert bare(Line(text))[:3] == ("x: y", level, rank)
+
+
+def test_what_tags_the_lines_of_nccl_and_the_errors_of_tests_comes_off() -> None:
+    warning = "node0:13571:13590 [0] misc/socket.cc:49 NCCL WARN x"
+    assert bare(Line(f"[0] {warning}")).text == warning
+    assert bare(Line("E   torch.OutOfMemoryError: x")).text == "torch.OutOfMemoryError: x"
+    for text in ("[0] x", "E   x", "E   the Error"):
+        assert bare(Line(text)).text == text
 
 
 def test_the_blanks_of_a_row_stay_behind_a_head() -> None:
@@ -99,6 +108,18 @@ def test_the_rank_within_an_engine_is_none_of_the_run() -> None:
         (["WARN: rank 1 grad_norm is not finite: nan"], "warning"),
         (["node3:71:72 [2] misc/socket.cc:49 NCCL WARN Connection closed"], "warning"),
         (["EngineCore encountered a fatal error."], "critical"),
+        (["Received sigquit from a child proces. It usually means the child failed."], "critical"),
+        (
+            ["(raylet) Raylet is terminated. Termination is unexpected. Possible reasons include: (1) SIGKILL"],
+            "critical",
+        ),
+        (
+            [
+                "E0526 16:36:24.875000 140417675919424 torch/x/api.py:826] failed (exitcode: -11) "
+                "local_rank: 0 (pid: 7) of binary: python"
+            ],
+            "critical",
+        ),
         (["Fatal Python error: Aborted"], "critical"),
         (["*** SIGSEGV received at time=1741087711 on cpu 3 ***"], "critical"),
         (["*** SIGTERM received at time=1741087711 on cpu 3 ***"], "warning"),
@@ -147,6 +168,57 @@ def test_an_actor_that_was_meant_to_end_is_less_bad(told: Faults, exit_type: str
         "exit_type": exit_type,
         "text": "x",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "Raylet is terminated: ip=10.0.0.3, id=0a1b2c3d4e5f60718293. Termination is unexpected. x",
+            ["10.0.0.3", "0a1b2c3d4e5f60718293"],
+        ),
+        ("Raylet is terminated: ip=10.0.0.3", ["10.0.0.3", None]),
+        ("Raylet is terminated: ip=10.0.0.3. Termination is unexpected.", ["10.0.0.3", None]),
+        ("Raylet is terminated. Termination is unexpected.", [None, None]),
+    ],
+)
+def test_a_raylet_that_is_gone_is_a_node_that_died(told: Faults, text: str, found: list[str | None]) -> None:
+    event = one(told(f"(raylet) {text}"))
+    assert event.attributes["class"] == "node_died"
+    assert [event.attributes.get(name) for name in ("ip", "node_id")] == found
+
+
+def test_a_raylet_that_was_meant_to_end_is_no_fault(told: Faults) -> None:
+    assert told("(raylet) Raylet is terminated. Termination is graceful.") == []
+
+
+def test_an_actor_whose_owner_crashed_tells_how(told: Faults) -> None:
+    reason = "The actor is dead because its owner has died. Owner Id: 01 Owner worker exit type: SYSTEM_ERROR "
+    lines = (
+        "The actor died unexpectedly before finishing this task.",
+        "\tpid: 7",
+        f"{reason}Worker exit detail: crashed.",
+    )
+    assert one(told(*lines)).attributes == {
+        "class": "actor_died",
+        "pid": 7,
+        "exit_type": "SYSTEM_ERROR",
+        "text": "crashed.",
+    }
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["[2025-03-22 01:05:31 TP4] Scheduler hit an exception: Traceback (most recent call last):", "ValueError: x"],
+        ["[2025-03-22 01:05:31 TP4] TpModelWorkerClient hit an exception: Traceback (most recent call last):"],
+        ["[2025-03-22 01:05:31 TP4] Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)"],
+        [f"[2025-03-22 01:05:31 TP4] {OOM}"],
+        ["[2025-03-22 01:05:31 TP4] Traceback (most recent call last):", "ValueError: x"],
+    ],
+)
+def test_a_fault_of_sglang_tells_of_which_shard_it_is(told: Faults, lines: list[str]) -> None:
+    assert one(told(*lines)).attributes["shard"] == "TP4"
 
 
 def test_the_writer_is_not_taken_for_the_one_that_failed(told: Faults) -> None:

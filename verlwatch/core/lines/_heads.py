@@ -7,6 +7,8 @@ r"""The heads that libraries put before a message, behind the envelope that `_en
     (EngineCore_DP0 pid=12) ERROR 05-12 01:48:42 [core.py:72] ...             vLLM V1
     [2025-01-23 19:35:34 DP1 TP0] ...                                         SGLang
     [2025-03-14 14:33:46,164 E 4711 4790] logging.cc:113: ...                 Ray's C++
+    [3] node3:4711:4790 [3] misc/socket.cc:49 NCCL WARN ...                   launchers that tag NCCL's lines
+    E   ValueError: ...                                                       pytest
 
 Source: torch ``c10/util/Logging.cpp``, ``torch/_utils.py`` (``[rankN]: ``) and ``torch/_logging``, vLLM ``logger.py``,
 ``logging_utils/formatter.py`` and ``utils`` (``decorate_logs``), SGLang ``srt/utils`` (``configure_logger``), Ray
@@ -32,8 +34,10 @@ _HEAD = re.compile(
     r"\[?[\w./-]{1,100}:[0-9]{1,6}[\]:]? ?"
     r"|\[[0-9-]{10} [0-9:.,]{8,12}(?P<process>(?: [A-Z]{2,4}[0-9]{1,4}){1,5}| \w{1,40})?\] ?"
     r"|\[(?P<torch>[IWEF])(?:[0-9]{3,4} [0-9:.]{8,20})? [\w.+/-]{1,80}:[0-9]{1,6}\] ?"
-    r"|(?:(?P<python>[IWEF])[0-9]{4} [0-9:.]{8,15} [0-9]{1,10} )?(?:site-packages/)?torch/[\w./]{1,100}:[0-9]{1,6}\] "
+    r"|(?:(?P<python>[IWEF])[0-9]{4} [0-9:.]{8,15} [0-9]{1,18} )?(?:site-packages/)?torch/[\w./]{1,100}:[0-9]{1,6}\] "
     r"|torch\.[\w.]{1,80}: \[(?P<module>[A-Z]{4,8})\] "
+    r"|\[[0-9]{1,5}\] (?=[\w.-]{1,100}:[0-9]{1,10}:[0-9]{1,10} \[[0-9])"
+    r"|E {3}(?=(?:[A-Za-z_]\w{0,60}\.){0,10}\w{0,80}(?:Error|Exception)\b)"
     r"|\[[0-9-]{10} [0-9:,]{12} (?P<ray>[DIWECF]) [0-9]{1,10} [0-9]{1,10}\] (?:\(\w{1,40}\) )?[\w.]{1,60}:[0-9]{1,6}: ?"
 )
 _ENGINES = ("vLLM", "SGLang", "EngineCore", "VllmWorker", "Worker_")

@@ -33,7 +33,7 @@ _UNAVAILABLE = re.compile(
     r"(?:[\w.]{1,60}\.)?ActorUnavailableError: The actor (?:([0-9a-f]{8,64}) )?is unavailable: (.*)"
 )
 _ROW = re.compile(r"\s{1,8}(class_name|actor_id|pid|name|namespace|ip): (\S{1,300})$")
-_EXIT = re.compile(r"Worker exit type: (\w{1,60}) Worker exit detail: (.*)")
+_EXIT = re.compile(r"(?:W|Owner w)orker exit type: (\w{1,60}) Worker exit detail: (.*)")
 _INTENDED = "INTENDED"
 
 
@@ -49,6 +49,8 @@ class Death:
 
     def take(self, line: Line, said: Said | None, /) -> Take:
         """Indented rows, then why it is dead."""
+        if ": " not in line.text and "The actor" not in line.text:
+            return Take.ENDED if self._rows or said is not None else Take.IGNORED  # most of what comes between
         text = bare(line).text
         if row := _ROW.match(text):
             if not line.cut:

@@ -24,7 +24,7 @@ from verlwatch.core.lines._line import Block, Fact, Line, Said, Take, fault
 NAME: Final = "crash"
 NEEDLES: Final = (
     b": Unhandled exception: ",
-    b"terminate called ",
+    b"terminate",
     b"on error: ",
     b" received at time=",
     b"Resource temporarily unavailable",

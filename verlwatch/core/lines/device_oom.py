@@ -42,7 +42,7 @@ def parse(line: Line) -> Fact | None:
 
     ``allocated_gb`` is what PyTorch has handed out, ``unused_gb`` what it keeps without using it, ``reserved_gb`` both
     (old wording).  ``holder_pid`` and ``holder_gb`` are the process that holds most, as named by the driver: another
-    process on the GPU, or this one under the id it has outside its container.
+    process on the GPU, or this one under the id it has outside its container.  ``shard`` is SGLang's (``DP1 TP0``).
     """
     if line.shows_samples:
         return None
@@ -61,6 +61,7 @@ def parse(line: Line) -> Fact | None:
             "device": (head[1] or head[2]).lower(),
             "gpu": int(gpu[1]) if gpu else None,
             "rank": said.rank,
+            "shard": said.process,
             **sizes,
             "holder_gb": holder_gb,
             "holder_pid": holder_pid,

@@ -42,7 +42,7 @@ _HIT = re.compile(
     r"(Scheduler|\w{0,20}TokenizerManager|DetokenizerManager|DataParallelController|TpModelWorker\w{0,20}|EngineCore|"
     r"Multi\w{0,20}Router) hit an exception: (.*)"
 )
-_SIGNAL = re.compile(r"SIGQUIT received\. |Received sigquit from a child process")
+_SIGNAL = re.compile(r"SIGQUIT received\. |Received sigquit from a child proces")  # so in SGLang: with one s
 _WATCHDOG = re.compile(r"(?:(\w{1,40}) watchdog|Watchdog) timeout \(self\.")
 
 
@@ -52,8 +52,8 @@ class Death:
     LINES = TRACE_LINES
     BYTES = TRACE_BYTES
 
-    def __init__(self, backend: str, process: str | None, rank: int | None, text: str = "") -> None:
-        self._known = {"backend": backend, "process": process, "rank": rank}
+    def __init__(self, backend: str, process: str, rank: int | None, shard: str, text: str = "") -> None:
+        self._known = {"backend": backend, "process": process, "rank": rank, "shard": shard}
         self._trace = Trace()
         if text:
             self._trace.take(text)
@@ -66,7 +66,7 @@ class Death:
         return Take.ENDED if isinstance(said, Death) else taken
 
     def close(self) -> Fact:
-        """``backend`` (vllm, sglang), ``process``, and the exception as `exception` tells it."""
+        """``backend`` (vllm, sglang), ``process``, SGLang's ``shard``, and the exception as `exception` tells it."""
         return fault(NAME, {**self._known, **self._trace.told})
 
 
@@ -74,7 +74,7 @@ def parse(line: Line) -> Fact | Block | None:
     """A death, alone or with the traceback that follows; what engines call information is none."""
     if line.shows_samples:
         return None
-    text, level, rank, _ = bare(line)
+    text, level, rank, shard = bare(line)
     if level in {"D", "I"}:
         return None
     if died := _DIED.match(text):
@@ -82,12 +82,12 @@ def parse(line: Line) -> Fact | Block | None:
     if _RAISED.match(text):
         return fault(NAME, {"backend": "vllm", "rank": rank, "text": text})
     if _FATAL.match(text):
-        return Death("vllm", "EngineCore", rank)
+        return Death("vllm", "EngineCore", rank, shard)
     if hit := _HIT.match(text):
         backend = "vllm" if hit[1] == "EngineCore" else "sglang"
-        return Death(backend, hit[1], rank, hit[2])
+        return Death(backend, hit[1], rank, shard, hit[2])
     watchdog = _WATCHDOG.match(text)
     if watchdog or _SIGNAL.match(text):
         process = watchdog[1] if watchdog else None
-        return fault(NAME, {"backend": "sglang", "process": process, "rank": rank, "text": text})
+        return fault(NAME, {"backend": "sglang", "process": process, "rank": rank, "shard": shard, "text": text})
     return None

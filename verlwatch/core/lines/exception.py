@@ -48,9 +48,10 @@ class Raised:
     LINES = TRACE_LINES
     BYTES = TRACE_BYTES
 
-    def __init__(self, how: How, rank: int | None, text: str = "") -> None:
+    def __init__(self, how: How, rank: int | None, shard: str, text: str = "") -> None:
         self._how = how
         self._rank = rank
+        self._shard = shard
         self._trace = Trace()
         if text:
             self._trace.take(text)
@@ -63,9 +64,12 @@ class Raised:
         return taken if said is None or isinstance(said, Fact | Raised) else Take.ENDED
 
     def close(self) -> Fact | None:
-        """What `Trace.told` has, ``rank``, and ``driver`` where it ends the job; None if nothing of it came."""
+        """What `Trace.told` has, ``rank``, SGLang's ``shard``, and ``driver`` where it ends the job.
+
+        None if nothing of it came.
+        """
         rows = self._trace.told
-        found = {**rows, "rank": self._rank}
+        found = {**rows, "rank": self._rank, "shard": self._shard}
         if self._how == "ignored":
             return Fact(NAME, known(found))
         if self._how == "job":
@@ -82,13 +86,13 @@ def parse(line: Line) -> Raised | None:
     """An exception that begins."""
     if line.shows_samples:
         return None
-    text, level, rank, _ = bare(line)
+    text, level, rank, shard = bare(line)
     if text.startswith(_JOB):
-        return Raised("job", rank)
+        return Raised("job", rank, shard)
     if text.startswith(_IGNORED):
-        return Raised("ignored", rank)
+        return Raised("ignored", rank, shard)
     if text.lower().startswith(HEADER):
-        return None if level in {"D", "I"} else Raised("printed", rank, text)
+        return None if level in {"D", "I"} else Raised("printed", rank, shard, text)
     if _BEFORE_TASK.match(text) and find_task(text):
-        return Raised("task", rank, text)
+        return Raised("task", rank, shard, text)
     return None
