@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from verlwatch.core.lines._envelope import MESSAGES, Prefixes, messages
+from verlwatch.core.lines._envelope import MESSAGES, Prefixes, messages, plain
 from verlwatch.core.lines._line import Line
 from verlwatch.core.lines._shipping import unshipped
 from verlwatch.core.types import NOBODY, Writer
@@ -133,20 +133,39 @@ def test_a_prefix_without_text_is_an_empty_message() -> None:
     assert messages("(TaskRunner pid=42) ") == [Line("", TRAINER)]
 
 
-def test_who_has_written_a_line_is_told_without_taking_it_apart_or_not_at_all() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"{ESC}[36m(A pid=1, ip=10.0.0.7){ESC}[0m x (y)", "(A pid=1) x", "(A pid=1) ", "(A pid=1)", "(raylet) x"),
+        *(
+            "(A pid=1)  x",
+            "(A pid=1) INFO:root:x [repeated 3x across cluster]",
+            "(A pid=1) a  5%|#| 1/3 [0<1]b",
+            "x",
+            "",
+        ),
+    ],
+)
+def test_a_plain_line_is_read_as_any_other(text: str) -> None:
     prefixes = Prefixes()
     for _ in range(2):
-        assert prefixes.sole_writer(f"{ESC}[36m(A pid=1, ip=10.0.0.7){ESC}[0m x (y)".encode()) == Writer(
-            "A", 1, "10.0.0.7"
-        )
-        assert prefixes.sole_writer(b"(raylet) x") == Writer("raylet", 0)
-        assert prefixes.sole_writer(b"x") == NOBODY
-        for odd in (
-            "(A pid=1) x(B pid=2) y",
-            "(x) y",
-            "2026-01-01T00:00:00Z stdout P x",
-            '{"log":"x"}',
-            "^[[36m(A pid=1) x",
-            "é",
-        ):
-            assert prefixes.sole_writer(odd.encode()) is None, odd
+        told = prefixes.sole(text.encode())
+        assert told is not None
+        assert plain(text.encode(), told[1], told[0]) == messages(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("(A pid=1) x(B pid=2) y", "(x) y", "2026-01-01T00:00:00Z stdout P x", '{"log":"x"}', "^[[36m(A pid=1) x"),
+        *("é", "(A pid=1) (raylet) x", f"{ESC}[36mx", "(" + "a" * 300 + " pid=1) x"),
+    ],
+)
+def test_who_has_written_a_line_that_is_not_plain_is_left_open(text: str) -> None:
+    assert Prefixes().sole(text.encode()) is None
+
+
+@pytest.mark.parametrize("message", ["x\ry", f"x{ESC}[0m", "^[[0mx", "x" * 4086])
+def test_a_line_that_is_not_plain_is_taken_apart(message: str) -> None:
+    raw = f"(A pid=1) {message}".encode()
+    assert plain(raw, message.encode(), Writer("A", 1)) is None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from verlwatch.core.lines._paste import rejoined
-from verlwatch.core.types import Record, Samples
+from verlwatch.core.types import Event, Record, Samples, Writer
 
 Read = Callable[..., list[Record]]
 
@@ -57,6 +58,29 @@ def test_one_key_a_row_is_one_line(form: str, read: Read) -> None:
 def test_a_row_of_its_own_is_not_joined(row: str) -> None:
     data = f"{LINE}\n{row}\nend\n".encode()
     assert rejoined(data) == data
+
+
+def test_colours_that_have_lost_their_first_byte_come_off(read: Read) -> None:
+    line = LINE.replace("(TaskRunner pid=4242)", "[36m(TaskRunner pid=4242)[0m")
+    plan = "[36m(TaskRunner pid=4242)[0m Total training steps: 7[32m [repeated 3x across cluster][0m"
+    samples, said = read(rejoined(f"{wrapped(line, 120, blanks=False)}\n{plan}\n".encode()))
+    assert samples.origin.writer == said.origin.writer == Writer("TaskRunner", 4242)
+    assert isinstance(samples, Samples)
+    assert len(samples.values) == len(KEYS)
+    assert isinstance(said, Event)
+    assert said.attributes == {"total": 7, "repeated": 3}
+
+
+@pytest.mark.parametrize("row", ["a", "a/b:1", " - a/b:1", "a:", "1", "step:1 - a/b:1 - "])
+def test_many_rows_cost_what_their_length_deserves(row: str) -> None:
+    def spent(rows: int) -> float:
+        data = ("step:1 - a/b:1 - \n" + f"{row}\n" * rows).encode()
+        began = time.process_time()
+        rejoined(data)
+        return time.process_time() - began
+
+    spent(100)
+    assert spent(16_000) < 80 * max(spent(1000), 1e-3)  # 16 times as many; quadratic would be 256 times
 
 
 def test_a_number_at_a_row_of_full_width_ends_it() -> None:

@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import SOAK
 from verlwatch.core.lines import KINDS, Reader
 from verlwatch.core.lines._search import Index
 from verlwatch.core.types import Record
 
+SEEDS = 60 if SOAK else 9
 LIMIT = 600
 FULL = "step:{n} - actor/entropy:0.25{n} - actor/lr:np.float64(1e-06) - timing_s/gen:41.25{n} - timing_s/step:77.5"
 ROUNDED = "step:{n} - actor/entropy:0.251 - timing_s/gen:41.250 - timing_s/adv:0.000 - a/b:1.500 - timing_s/step:77.700"
@@ -114,7 +116,7 @@ class Watcher:
         return Reader("run.log", offset=offset, mark=mark, line_limit=LIMIT, applied_to=applied_to)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_the_records_do_not_depend_on_pieces_or_deaths(
     seed: int, read: Callable[..., list[Record]], plain: Callable[[Record], dict[str, Any]]
 ) -> None:
@@ -125,7 +127,7 @@ def test_the_records_do_not_depend_on_pieces_or_deaths(
         assert [(record.origin.end, plain(record)) for record in records] == whole
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_time_loses_and_doubles_nothing(
     seed: int, read: Callable[..., list[Record]], plain: Callable[[Record], dict[str, Any]]
 ) -> None:
@@ -137,7 +139,7 @@ def test_time_loses_and_doubles_nothing(
         assert Counter(repr(plain(record)) for record in records) == whole
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_death_changes_nothing_where_memory_is_short(seed: int, plain: Callable[[Record], dict[str, Any]]) -> None:
     data = log(seed, rests=True)
     short = frozenset(random.Random(seed).sample(range(1, len(data)), 12))
@@ -149,7 +151,7 @@ def test_a_death_changes_nothing_where_memory_is_short(seed: int, plain: Callabl
     assert [[(record.origin.end, plain(record)) for record in other] for other in others] == [told] * 3
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_letting_lines_go_that_say_nothing_loses_and_doubles_nothing(
     seed: int, read: Callable[..., list[Record]], plain: Callable[[Record], dict[str, Any]]
 ) -> None:
@@ -192,7 +194,7 @@ def blocks(seed: int) -> bytes:
     return b"\n".join(mixed)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(SEEDS // 3))
 def test_blocks_of_all_kinds_are_read_again_after_a_death_at_any_place(
     seed: int, read: Callable[..., list[Record]], plain: Callable[[Record], dict[str, Any]]
 ) -> None:

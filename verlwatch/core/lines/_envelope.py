@@ -117,6 +117,9 @@ def _prefixes(part: str) -> list[re.Match[str]]:
 
     Behind text a prefix is quoted, by people and models; one that prints what models say has the line for itself.
     """
+    first = _PREFIX.match(part)
+    if first and (not _may_hold_prefix(part[first.end() :]) or _has_the_line(_writer(first))):
+        return [first]
     found: list[re.Match[str]] = []
     end = 0
     for prefix in islice(_PREFIX.finditer(part), MESSAGES):
@@ -124,7 +127,7 @@ def _prefixes(part: str) -> list[re.Match[str]]:
             break
         found.append(prefix)
         end = prefix.end()
-        if _has_the_line(_writer(prefix)) or (len(found) == 1 and not _may_hold_prefix(part[end:])):
+        if _has_the_line(_writer(prefix)):
             break
     return found
 
@@ -172,31 +175,30 @@ def _bars(message: str) -> list[re.Match[str]]:
     return [*islice(found, 1), *deque(found, maxlen=MESSAGES)]
 
 
-_SHIPPED = (b"{", b" P ")
-_PREFIX_MARKS = (b" pid=", b"(raylet", b"(gcs_server", b"(autoscaler")
 _HEADS_MAX, _HEAD_LENGTH = 1000, 200
+_RESET = b"\x1b[0m"
 
 
 class Prefixes:
     """The prefixes seen, so that most lines need not be taken apart to know who has written them."""
 
     def __init__(self) -> None:
-        self._writers: dict[bytes, Writer | None] = {}
+        self._writers: dict[bytes, Writer] = {}
 
-    def sole_writer(self, raw: bytes) -> Writer | None:
-        """Who has written all of a physical line; None where this is not told by its beginning."""
+    def sole(self, raw: bytes) -> tuple[Writer, bytes] | None:
+        """Who has written all of a physical line, and what; None where this is not told by its beginning.
+
+        What has no prefix is not freed of what shippers may have put around it.
+        """
         if not raw.isascii():
             return None
-        writer: Writer | None = NOBODY
-        rest = raw
-        if raw.startswith((b"(", b"\x1b")):
-            head, _, rest = raw.partition(b")")
-            writer = self._writers.get(head)
-            if writer is None:
-                writer = self._learn(head)
-        elif any(mark in raw for mark in _SHIPPED):
+        if not raw.startswith((b"(", b"\x1b")):
+            return (NOBODY, raw) if not (b"{" in raw or b" P " in raw or _marked(raw)) else None  # pieces wait
+        head, _, rest = raw.partition(b")")
+        writer = self._writers.get(head) or self._learn(head)
+        if writer is None or _marked(rest):
             return None
-        return writer if not any(mark in rest for mark in _PREFIX_MARKS) else None
+        return writer, rest.removeprefix(_RESET).removeprefix(b" ")
 
     def _learn(self, head: bytes) -> Writer | None:
         prefix = _PREFIX.fullmatch(_without_codes(head.decode()) + ")") if len(head) < _HEAD_LENGTH else None
@@ -205,3 +207,14 @@ class Prefixes:
         if len(self._writers) >= _HEADS_MAX:
             self._writers.clear()
         return self._writers.setdefault(head, _writer(prefix))
+
+
+def _marked(raw: bytes) -> bool:
+    return b" pid=" in raw or b"(raylet" in raw or b"(gcs_server" in raw or b"(autoscaler" in raw
+
+
+def plain(raw: bytes, message: bytes, writer: Writer) -> list[Line] | None:
+    """What `messages` makes of a line that is ``message`` of ``writer``; None if it has to look further."""
+    if b"\x1b" in message or b"^" in message or b"\r" in message or len(raw) == WANDB_LIMIT:
+        return None
+    return _unwrapped(message.decode(), writer, None)

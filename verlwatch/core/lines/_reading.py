@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from verlwatch.core.lines._context import Context
 from verlwatch.core.lines._counts import Counts
-from verlwatch.core.lines._envelope import MESSAGES, Prefixes, messages
+from verlwatch.core.lines._envelope import MESSAGES, Prefixes, messages, plain
 from verlwatch.core.lines._line import Fact, Kind, Line, Numbers, Said, Take
 from verlwatch.core.lines._search import Index
 from verlwatch.core.lines._shipping import Shipped, unshipped
@@ -79,7 +79,7 @@ class Reading:
         self._number += 1
         if self._number > self._due[0] or place.start > self._due[1]:
             self._let_pass(place, records)
-        if literals is not None and not literals and not self._pieces and self._concerns_nobody(raw):
+        if not literals and literals is not None and cut is None and self._is_plain(raw, place, now, records):
             return records
         try:
             text = raw.decode()
@@ -150,12 +150,20 @@ class Reading:
             self._open[writer] = waiting
             self._expect(waiting)
 
-    def _concerns_nobody(self, raw: bytes) -> bool:
-        """Whether a line without needles surely goes by, for nothing waits for its writer: most do."""
-        if self.context.writer != NOBODY:
+    def _is_plain(self, raw: bytes, place: Place, now: float, records: list[Record]) -> bool:
+        """Reads a line without needles if it is plain who wrote it: for most writers nothing waits."""
+        if self._pieces or self.context.writer != NOBODY:
             return False
-        writer = self._prefixes.sole_writer(raw)
-        return writer is not None and writer not in self._open
+        sole = self._prefixes.sole(raw)
+        if sole is None:
+            return False
+        writer, message = sole
+        if writer not in self._open:
+            return True
+        said = plain(raw, message, writer) if writer != NOBODY or not raw else None  # else it may have been shipped
+        for line in said or ():
+            self._message(Heard(line, None, None, place, now, self._number), records)
+        return said is not None
 
     def _piece(self, shipped: Shipped, stream: str, place: Place, now: float, records: list[Record]) -> None:
         """Takes a piece of a line that a container runtime has cut, and reads the line once it is whole."""
@@ -217,11 +225,12 @@ class Reading:
 
     def _heard(self, waiting: Open | None, heard: Heard, told: list[Told], depth: int = 0) -> Open | None:
         """Shows a message to the block that waits for its writer: what is certain then is told, what waits returned."""
-        while waiting and self._is_over(waiting, heard.place):  # inside another that waits longer
+        while depth and waiting and self._is_over(waiting, heard.place):  # inside another that waits longer
             waiting = self._closed(waiting, told)
         take = self._taken(waiting, heard) if waiting else Take.IGNORED
         if waiting and take is Take.DOUBTED:
-            waiting.inner = self._heard(waiting.inner, heard, waiting.doubted, depth + 1)
+            if waiting.inner or heard.said is not None:
+                waiting.inner = self._heard(waiting.inner, heard, waiting.doubted, depth + 1)
             return waiting
         if waiting and take is Take.PROVEN:
             waiting.doubted, waiting.inner = [], None
@@ -237,12 +246,12 @@ class Reading:
         if isinstance(said, Numbers | Fact):
             told.append((kind, line, said))
             return waiting
-        if take in {Take.TAKEN, Take.DONE} or depth > _DOUBTS:
+        if take in {Take.TAKEN, Take.DONE}:
             return waiting  # the block that took the line tells of it
         while waiting:
             waiting = self._closed(waiting, told)
         begun = Open(kind, line, said, place, now, number)
-        return begun if len(line.text) <= OPEN_TEXT else self._closed(begun, told)
+        return begun if len(line.text) <= OPEN_TEXT and depth <= _DOUBTS else self._closed(begun, told)
 
     def _taken(self, waiting: Open, heard: Heard) -> Take:
         """The block's answer; bars are not shown to it, but where it doubts what is printed they are in doubt too."""

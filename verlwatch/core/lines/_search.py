@@ -37,7 +37,7 @@ class Index:
             )
             for literal in self.literals
         )
-        self._likely: dict[frozenset[int], tuple[tuple[Kind, bool], ...]] = {}  # as asked for, few combinations occur
+        self._likely: dict[frozenset[int], tuple[tuple[Kind, Sequence[bytes]], ...]] = {}  # few occur
         size = -(-len(self.literals) // -(-len(self.literals) // _AT_ONCE)) if self.literals else 1
         self._passes = [
             (first, ahocorasick_rs.BytesAhoCorasick(self.literals[first : first + size], matchkind=_LEFTMOST))
@@ -61,14 +61,23 @@ class Index:
         likely = self._likely.get(key := frozenset(literals))
         if likely is None:
             likely = self._likely[key] = self._tellable(key)
-        return [kind for kind, is_sure in likely if is_sure or any(needle in raw for needle in kind.NEEDLES)]
+        fitting = []
+        for kind, needles in likely:
+            for needle in needles:
+                if needle in raw:
+                    break
+            else:
+                if needles:
+                    continue
+            fitting.append(kind)
+        return fitting
 
-    def _tellable(self, literals: frozenset[int]) -> tuple[tuple[Kind, bool], ...]:
-        """The kinds that may have a needle where these literals are found, and whether that is sure."""
+    def _tellable(self, literals: frozenset[int]) -> tuple[tuple[Kind, Sequence[bytes]], ...]:
+        """The kinds that may have a needle where these literals are found, and the needles where that is not sure."""
         numbers = sorted(frozenset[int]().union(*(self._told_by[literal] for literal in literals)))
         found = {self.literals[literal] for literal in literals}
         kinds = [self.kinds[number] for number in numbers]
-        return tuple((kind, not found.isdisjoint(kind.NEEDLES)) for kind in kinds)
+        return tuple((kind, kind.NEEDLES if found.isdisjoint(kind.NEEDLES) else ()) for kind in kinds)
 
     def look(self, raw: bytes) -> set[int]:
         """The literals that tell which kinds may read ``raw``."""
