@@ -122,7 +122,7 @@ def test_two_streams_of_pieces_are_read_again_after_a_death_at_any_place(seed: i
     for stream, pieces in waiting.items():
         for pid in range(4):
             line = f"({stream} pid={pid}) {rnd.choice((STEP, SUSPECT, 'noise', *TRACEBACK))}"
-            cuts = sorted(rnd.sample(range(20, len(line)), 2)) if len(line) > 30 else []
+            cuts = sorted(rnd.sample(range(1, len(line)), 2))
             pieces += [
                 (stream, "F" if end == len(line) else "P", line[begin:end])
                 for begin, end in zip([0, *cuts], [*cuts, len(line)], strict=True)

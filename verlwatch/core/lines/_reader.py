@@ -32,6 +32,7 @@ from verlwatch.core.lines._search import Candidates, Index
 from verlwatch.core.lines._waiting import Place
 from verlwatch.core.types import Record
 
+_PIECES = (b" stdout P ", b" stderr P ", b'"logtag":"P"')  # the rest of a line whose first piece holds no needle may
 _MARK = 64
 _PIECE = 1 << 12
 
@@ -74,15 +75,15 @@ class Reader:
 
     @property
     def reread_from(self) -> int:
-        """The first byte of the oldest line that is not yet whole, or not certain to be."""
-        oldest = self._reading.oldest
-        return oldest.place.start if oldest else self._start
+        """The first byte of the oldest line that is not yet whole, not certain, or matters to one that is neither."""
+        again = self._reading.reread_from
+        return again.start if again else self._start
 
     @property
     def mark(self) -> bytes:
         """The up to 64 bytes before `reread_from`."""
-        oldest = self._reading.oldest
-        return oldest.place.mark if oldest else self._before
+        again = self._reading.reread_from
+        return again.mark if again else self._before
 
     @property
     def kinds(self) -> Sequence[Kind]:
@@ -101,7 +102,7 @@ class Reader:
     @property
     def may_say_something(self) -> bool:
         """Whether the line that is not yet whole holds a needle, or may be the end that another waits for."""
-        if self._reading.oldest:
+        if self._reading.waits:
             return True
         return bool(self._index.hits(b"".join(self._half)))
 
@@ -244,4 +245,4 @@ class Reader:
 
 @lru_cache(maxsize=8)
 def _index(kinds: tuple[Kind, ...]) -> Index:
-    return Index(kinds)
+    return Index(kinds, _PIECES)

@@ -23,6 +23,7 @@ from verlwatch.core.lines._waiting import Heard, Open, Pieces, Place, Told
 from verlwatch.core.types import NOBODY, Event, Origin, Record, Samples, Writer
 
 OPEN_S = 2.0
+BUSY_BYTES = 1 << 16  # of what is read again for the sake of lines that wait no longer
 OPEN_WRITERS = 128  # all ranks of a run may fail at once
 OPEN_TEXT = 1 << 17  # a longer line does not wait: each continuation may look at all of it again
 
@@ -55,6 +56,8 @@ class Reading:
         self._prefixes = Prefixes()
         self._open: dict[Writer, Open] = {}
         self._pieces: dict[str, Pieces] = {}  # by stream
+        self._busy: Place | None = None  # the line since which something has waited all the time
+        self._at = 0
         self._number = 0  # of the line; while any waits, each is given
         self._due = (maxsize, maxsize)  # number and byte of a line before which nothing reaches its limit
 
@@ -68,6 +71,18 @@ class Reading:
         """What begins before all others that wait: a line that came in pieces may be older than those before it."""
         return min(self._waiting(), key=_start, default=None)
 
+    @property
+    def reread_from(self) -> Place | None:
+        """Where to read again for what waits; None if nothing does.
+
+        Lines that began before it, and wait no longer, have taken lines behind it: they are read again as well, unless
+        much has gone by since, or time has closed them.
+        """
+        oldest = self.oldest
+        if oldest is None or self._busy is None or self._at - self._busy.start > BUSY_BYTES:
+            return oldest and oldest.place
+        return self._busy
+
     def line(
         self, raw: bytes, place: Place, now: float, literals: set[int] | None = None, *, cut: bool | None = None
     ) -> list[Record]:
@@ -77,8 +92,11 @@ class Reading:
         """
         records: list[Record] = []
         self._number += 1
+        self._at = place.end
         if self._number > self._due[0] or place.start > self._due[1]:
             self._let_pass(place, records)
+        if not self.waits:
+            self._busy = place
         if not literals and literals is not None and cut is None and self._is_plain(raw, place, now, records):
             return records
         try:
@@ -104,6 +122,7 @@ class Reading:
         records: list[Record] = []
         while (oldest := self.oldest) and oldest.since + OPEN_S <= now:
             self._give_up(oldest, end, records)
+            self._busy = None  # it must not be read again
         return records
 
     def close_all(self, end: int) -> list[Record]:

@@ -24,9 +24,10 @@ Hit = tuple[int, int, int]
 class Index:
     """The needles of ``kinds``, ready to be searched for."""
 
-    def __init__(self, kinds: Sequence[Kind]) -> None:
+    def __init__(self, kinds: Sequence[Kind], marks: Sequence[bytes] = ()) -> None:
+        """``marks`` are searched for as well; they tell of no kind."""
         self.kinds = tuple(kinds)
-        needles = {needle for kind in kinds for needle in kind.NEEDLES}
+        needles = {needle for kind in kinds for needle in kind.NEEDLES}.union(marks)
         self.literals = tuple(sorted(a for a in needles if not any(b in a for b in needles if b != a)))
         """The fewest to search for: every needle of every kind holds at least one of them."""
         self._told_by = tuple(
