@@ -192,3 +192,14 @@ def test_pieces_without_end_do_not_fill_the_memory() -> None:
     for _ in range(20):
         reader.feed(line, 0.0)
     assert reader.reread_from == reader.offset
+
+
+def test_an_object_that_a_container_runtime_has_cut_is_taken_apart_once_it_is_whole(
+    read: Callable[..., list[Record]],
+) -> None:
+    text = json.dumps({"message": PREFIXED, "@timestamp": AT})
+    at = text.index("timing_s/gen")
+    (record,) = read(f"{AT} stdout P {text[:at]}\n{AT} stdout F {text[at:]}\n".encode())
+    assert isinstance(record, Samples)
+    assert (record.step, record.origin.writer.pid) == (7, 42)
+    assert record.values == {"timing_s/gen": 1.5, "timing_s/step": 2.5}

@@ -198,7 +198,7 @@ class Reading:
 
     def _joined(self, pieces: Pieces, end: int, now: float, records: list[Record], *, cut: bool | None = None) -> None:
         del self._pieces[pieces.stream]
-        text = "".join(pieces.texts)
+        text = unshipped("".join(pieces.texts)).text  # what was cut may be an object of another shipper
         raw = text.encode(errors="replace")
         kinds = self.index.fitting(self.index.look(raw), raw)
         self._text(text, kinds, pieces.place._replace(end=end), now, records, cut=cut)
