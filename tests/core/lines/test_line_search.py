@@ -52,9 +52,10 @@ def test_all_needles_fit_into_two_passes() -> None:
 def test_more_needles_than_fit_into_a_pass_are_found_in_the_order_of_their_places() -> None:
     needles = tuple(b"needle %03d" % number for number in range(150))
     text = b" ".join(reversed(needles))
-    hits = index(*needles).hits(text)
+    searched = index(*needles)
+    hits = searched.hits(text)
     assert [text[begin:end] for _, begin, end in hits] == list(reversed(needles))
-    assert [index(*needles).literals[number] for number, _, _ in hits] == list(reversed(needles))
+    assert [searched.literals[number] for number, _, _ in hits] == list(reversed(needles))
 
 
 def test_a_search_finds_what_a_loop_over_the_lines_finds() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from verlwatch.core.lines import Reader
 from verlwatch.core.lines._shipping import unshipped
+from verlwatch.core.lines._waiting import PIECES_BYTES
 from verlwatch.core.types import Event, Record, Samples, Writer
 
 STEP = "step:7 - timing_s/gen:1.5 - timing_s/step:2.5"
@@ -191,7 +192,7 @@ def test_pieces_without_end_do_not_fill_the_memory() -> None:
     reader.feed(f"{AT} stdout P {STEP}".encode() + b"\n", 0.0)
     for _ in range(20):
         reader.feed(line, 0.0)
-    assert reader.reread_from == reader.offset
+    assert reader.offset - reader.reread_from <= 2 * PIECES_BYTES
 
 
 def test_an_object_that_a_container_runtime_has_cut_is_taken_apart_once_it_is_whole(

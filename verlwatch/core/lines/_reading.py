@@ -79,8 +79,10 @@ class Reading:
         much has gone by since, or time has closed them.
         """
         oldest = self.oldest
-        if oldest is None or self._busy is None or self._at - self._busy.start > BUSY_BYTES:
-            return oldest and oldest.place
+        if oldest is None:
+            return None
+        if self._busy is None or self._at - self._busy.start > BUSY_BYTES:
+            return oldest.place
         return self._busy
 
     def line(
