@@ -27,7 +27,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest $(PYTEST_ARGS)
+	@.ci/test $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev
 	VERLWATCH_SOAK=1 $(BIN)/pytest $(PYTEST_ARGS)

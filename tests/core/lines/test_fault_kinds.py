@@ -455,3 +455,21 @@ def test_a_header_with_ray_in_the_same_row_is_a_header() -> None:
     said = exception.parse(Line("Traceback (most recent call last): in ray::core"))
     assert said is not None
     assert said.close() is None
+
+
+def test_tracebacks_of_ranks_that_share_one_output_stay_apart(told: Faults) -> None:
+    rows = ("Traceback (most recent call last):", '  File "/a.py", line 1{}, in f', "    x()", "ValueError: {}")
+    events = told(*(f"[rank{rank}]: {row.format(rank)}" for row in rows for rank in (0, 3)))
+    assert [event.attributes for event in events] == [
+        {
+            "class": "exception",
+            "rank": rank,
+            "exception": "ValueError",
+            "text": str(rank),
+            "file": "/a.py",
+            "line": 10 + rank,
+            "function": "f",
+        }
+        for rank in (0, 3)
+    ]
+    assert {event.origin.writer.pid for event in events} == {0}

@@ -130,6 +130,12 @@ def test_no_secret_is_told_of_what_a_program_was_started_with(read: Read) -> Non
     assert "canary" not in repr(records)
 
 
+def test_no_secret_stands_in_an_excerpt(read: Read) -> None:
+    (event,) = read(f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. token='{C}'\n".encode())
+    assert isinstance(event, Event)
+    assert event.excerpt.endswith("token=***")
+
+
 def test_the_largest_command_is_told_without_its_secrets() -> None:
     report = host_oom.Report("Memory on the node (IP: 10.0.0.1, ID: ab) was 1.00GB / 2.00GB (0.500000)")
     report.take(Line("PID     MEM(GB) COMMAND"), None)

@@ -204,3 +204,14 @@ def test_an_object_that_a_container_runtime_has_cut_is_taken_apart_once_it_is_wh
     assert isinstance(record, Samples)
     assert (record.step, record.origin.writer.pid) == (7, 42)
     assert record.values == {"timing_s/gen": 1.5, "timing_s/step": 2.5}
+
+
+def test_a_field_may_hold_several_lines(read: Callable[..., list[Record]]) -> None:
+    trace = 'Traceback (most recent call last):\n  File "/a.py", line 3, in f\n    x()\nValueError: no\n'
+    records = read("".join(json.dumps({"message": text, "ts": 1}) + "\n" for text in (trace, f"x\n{STEP}\n")).encode())
+    assert [record.attributes for record in records if isinstance(record, Event)] == [
+        {"class": "exception", "exception": "ValueError", "text": "no", "file": "/a.py", "line": 3, "function": "f"}
+    ]
+    assert [record.values for record in records if isinstance(record, Samples)] == [
+        {"timing_s/gen": 1.5, "timing_s/step": 2.5}
+    ]

@@ -41,6 +41,7 @@ _LEVEL = re.compile(
 _RAY_DRIVER = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8},[0-9]{3}[ \t]{1,4}[A-Z]{4,8} [\w.]{1,60}:[0-9]{1,6} -- "
 )
+_RANK = re.compile(r"\[(rank[0-9]{1,6})\]:")  # torchrun's processes share one output, and their lines mix
 _REPEATED = re.compile(r" \[repeated ([0-9]{1,9})x across cluster\]")
 _BAR = re.compile(r"%\|[^|]{0,1000}\|[^\[\]|]{0,100}\[[^\]]{0,200}\]")  # tqdm, from its percent sign on
 _BAR_TITLE = re.compile(r"(?:[A-Za-z][\w ()-]*: *)?[0-9]{1,3}$")
@@ -156,6 +157,8 @@ def _unwrapped(message: str, writer: Writer, cut: bool | None) -> list[Line]:
         message = message[: suffix.start()]
     if level := _LEVEL.match(message) or _RAY_DRIVER.match(message):
         message = message[level.end() :]
+    if writer == NOBODY and (rank := _RANK.match(message)):
+        writer = Writer(rank[1])
     if "%" not in message:
         return [Line(message, writer, cut, repeated)]
     lines: list[Line] = []
@@ -193,7 +196,9 @@ class Prefixes:
         if not raw.isascii():
             return None
         if not raw.startswith((b"(", b"\x1b")):
-            return (NOBODY, raw) if not (b"{" in raw or b" P " in raw or _marked(raw)) else None  # pieces wait
+            return (
+                (NOBODY, raw) if not (b"{" in raw or b" P " in raw or b"[rank" in raw or _marked(raw)) else None
+            )  # pieces wait
         head, _, rest = raw.partition(b")")
         writer = self._writers.get(head) or self._learn(head)
         if writer is None or _marked(rest):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import chain
-from sys import maxsize
 from typing import TypeVar
 
 from verlwatch.core.lines._context import Context
@@ -18,6 +17,7 @@ from verlwatch.core.lines._counts import Counts
 from verlwatch.core.lines._envelope import MESSAGES, Prefixes, messages, plain
 from verlwatch.core.lines._line import Fact, Kind, Line, Numbers, Said, Take
 from verlwatch.core.lines._search import Index
+from verlwatch.core.lines._secrets import blanked
 from verlwatch.core.lines._shipping import Shipped, unshipped
 from verlwatch.core.lines._waiting import Heard, Open, Pieces, Place, Told
 from verlwatch.core.types import NOBODY, Event, Origin, Record, Samples, Writer
@@ -32,6 +32,7 @@ _STREAMS = frozenset({"stdout", "stderr"})  # others count as one
 _BOM = "\ufeff"
 _SAMPLE = 300
 _EXCERPT = 300
+_NEVER = 1 << 62
 _R = TypeVar("_R")
 
 
@@ -59,7 +60,7 @@ class Reading:
         self._busy: Place | None = None  # the line since which something has waited all the time
         self._at = 0
         self._number = 0  # of the line; while any waits, each is given
-        self._due = (maxsize, maxsize)  # number and byte of a line before which nothing reaches its limit
+        self._due = (_NEVER, _NEVER)  # number and byte of a line before which nothing reaches its limit
 
     @property
     def waits(self) -> bool:
@@ -144,7 +145,7 @@ class Reading:
             while now and self._is_over(now, place):
                 self._give_up(now, place.end, records)
                 now = self._open.get(now.line.writer) if isinstance(now, Open) else None
-        self._due = maxsize, maxsize
+        self._due = _NEVER, _NEVER
         for waiting in self._waiting():
             self._expect(waiting)
 
@@ -218,14 +219,16 @@ class Reading:
         """Reads a physical line freed of what shippers add; only ``kinds`` may read it."""
         if not kinds and not self._open:
             return
-        said = messages(text, cut=cut, writer=self.context.writer)
-        if len(said) > MESSAGES:
-            self._counts.cut_lines += 1
-            del said[1 : len(said) - MESSAGES + 1]
-        for line in said:
-            kind, read = self._parsed(line, kinds) if kinds else (None, None)
-            if read is not None or line.writer in self._open:
-                self._message(Heard(line, kind, read, place, now, self._number), records)
+        parts = text.split("\n")  # several where a shipper's field holds them, as it may a whole traceback
+        for number, part in enumerate(parts, 1):
+            said = messages(part, cut=cut if number == len(parts) else None, writer=self.context.writer)
+            if len(said) > MESSAGES:
+                self._counts.cut_lines += 1
+                del said[1 : len(said) - MESSAGES + 1]
+            for line in said:
+                kind, read = self._parsed(line, kinds) if kinds else (None, None)
+                if read is not None or line.writer in self._open:
+                    self._message(Heard(line, kind, read, place, now, self._number), records)
 
     def _message(self, heard: Heard, records: list[Record]) -> None:
         writer, end = heard.line.writer, heard.place.end
@@ -313,7 +316,7 @@ class Reading:
         if isinstance(said, Numbers):
             return self.context.heed(Samples(origin, said.step, said.values, said.decimals))
         attributes = {**said.attributes, "repeated": line.repeated} if line.repeated else said.attributes
-        excerpt = (said.excerpt or line.text)[:_EXCERPT]
+        excerpt = blanked(said.excerpt or line.text)[:_EXCERPT]
         return self.context.heed(Event(origin, said.name, attributes, said.severity, excerpt))
 
 
