@@ -25,7 +25,16 @@ LAYERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("verlwatch.fields", frozenset()),
     (
         "verlwatch.config",
-        frozenset({"verlwatch.config", "verlwatch.fields", "verlwatch.core.types", "verlwatch.core.settings", "verlwatch.core.phases", "verlwatch.shell"}),
+        frozenset(
+            {
+                "verlwatch.config",
+                "verlwatch.fields",
+                "verlwatch.core.types",
+                "verlwatch.core.settings",
+                "verlwatch.core.phases",
+                "verlwatch.shell",
+            }
+        ),
     ),
     ("verlwatch.replay", frozenset({"verlwatch.core"})),
     (
