@@ -36,7 +36,7 @@ _PROGRESS = re.compile(
     r"\b[Ll]ast enqueued (?:[NH]CCL )?work: (-?[0-9]{1,20}), last completed (?:[NH]CCL )?work: (-?[0-9]{1,20})\b"
 )
 _RANK = re.compile(r"Rank ([0-9]{1,6})$")
-_NAME = re.compile(r"PG (?:ID )?([0-9]{1,6})")
+_NAME = re.compile(r"PG (?:ID )?([0-9]{1,6})(?![0-9])")
 
 
 def parse(line: Line) -> Fact | None:

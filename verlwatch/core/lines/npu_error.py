@@ -25,7 +25,7 @@ NEEDLES: Final = (b"on error: ", b", RankID:", b"[PID: ")
 
 _CALL = re.compile(
     r"(?:[\w.]{1,80}Error: )?[\w()]{1,80}:[\w./-]{1,200}:[0-9]{1,6} NPU function error: "
-    r"(?:call )?(\w{1,100})(?: failed)?, error code is ([0-9]{1,9})"
+    r"(?:call )?(\w{1,100})(?: failed)?, error code is ([0-9]{1,9})(?![0-9])"
 )
 _ERROR = re.compile(
     r"\[ERROR\] [0-9-]{10}-[0-9:]{8} "
