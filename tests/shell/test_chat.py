@@ -20,6 +20,7 @@ from tests.fakes.webhook import FakeWebhook
 from tests.shell.notifier_messages import HUGE, OPENED
 from verlwatch.shell.notifiers import PermanentError, TransientError, open_session
 from verlwatch.shell.notifiers import _chat as chat
+from verlwatch.shell.notifiers._blocks import mrkdwn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -47,7 +48,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         ("[page](https://evil.example)", "[page］(https://evil.example)"),
         ("![](https://evil.example/a.png)", "![］(https://evil.example/a.png)"),
         ("&lt;at id=all&gt;", "＆lt;at id=all＆gt;"),
-        ("**bold** ~~gone~~ `code`", "∗∗bold∗∗ ∼∼gone∼∼ 'code'"),
+        ("**bold** ~~gone~~ `code`", "∗∗bold∗∗ ∼∼gone∼∼ ˋcodeˋ"),
         ("# headline", "＃ headline"),
         ("\x1b[31mred\x1b[0m \u202eover", "red \\u202eover"),
         ("mail@host.example, [rank0]: a < b & c", "mail@host.example, [rank0]: a ＜ b & c"),
@@ -55,6 +56,13 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
 )
 def test_what_a_log_says_arrives_as_plain_text(hostile: str, shown: str) -> None:
     assert chat.neutral(hostile) == shown
+
+
+def test_a_sign_of_a_log_ends_no_quotes_in_a_command_that_people_copy() -> None:
+    command = "verlwatch silence add --run 'a`id`$(id)' --for 2h"
+    for shown in (chat.neutral(command), mrkdwn(command)):
+        assert shown.count("'") == command.count("'")
+        assert "`" not in shown
 
 
 @given(TEXTS)
@@ -107,6 +115,9 @@ def test_a_signature_is_what_openssl_computes() -> None:
     [
         (Answer(200, "<html>log in</html>"), TransientError, "200 but not Chat's; is a proxy"),
         (Answer(200, "[]"), TransientError, "200 but not Chat's"),
+        (Answer(404, '{"code": 0}'), PermanentError, "404; check that the file"),
+        (Answer(400, '{"errcode": 0, "errmsg": "ok"}'), PermanentError, "400; check that the file"),
+        (Answer(403, '{"error": "forbidden"}'), PermanentError, "403; check that the file"),
         (Answer(404, "<html>"), PermanentError, "404; check that the file holds the URL of a bot"),
         (Answer(429, "{}"), TransientError, "Chat answered 429"),
         (Answer(502, "{}"), TransientError, "Chat answered 502"),

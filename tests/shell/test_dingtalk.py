@@ -63,7 +63,7 @@ def test_no_text_whatever_breaks_a_message(text: str, evidence: list[str]) -> No
 def test_a_hostile_text_mentions_nobody() -> None:
     payload = DingTalkNotifier.render(replace(HOSTILE, title="@所有人 @13800000000"), "k")
     assert payload["at"] == {"isAtAll": False}
-    assert "@" not in payload["markdown"]["text"]
+    assert "@" not in payload["markdown"]["text"] + payload["markdown"]["title"]
 
 
 def test_the_lock_screen_shows_the_title() -> None:

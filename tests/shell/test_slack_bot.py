@@ -286,6 +286,8 @@ async def test_the_outbox_edits_across_a_restart_and_never_posts_faster_than_sla
         (no("service_unavailable"), TransientError, "service_unavailable"),
         (Answer(200, "<html>log in</html>"), TransientError, "no JSON of Slack's"),
         (Answer(200, '{"ok":"yes"}'), TransientError, "no JSON of Slack's"),
+        (Answer(200, '{"ok":true}'), TransientError, "does not say which message it posted"),
+        (Answer(200, '{"ok":true,"channel":"C1","ts":null}'), TransientError, "does not say which message"),
         (Answer(429, '{"ok":false,"error":"ratelimited"}'), TransientError, "with 429"),
         (Answer(500), TransientError, "with 500"),
         (Answer(drop=True), TransientError, "closed without an answer"),

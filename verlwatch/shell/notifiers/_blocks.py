@@ -58,8 +58,11 @@ def _units(text: str) -> int:
 
 
 def mrkdwn(text: str, limit: int = 300) -> str:
-    """`escaped`, and without the signs that would format or end a code block."""
-    return escaped(text, limit).translate({ord("`"): "'", ord("*"): "∗", ord("~"): "∼"})  # noqa: RUF001 - look-alikes
+    """`escaped`, and without the signs that would format or end a code block.
+
+    The look-alikes mean nothing to a shell either: a message shows commands for people to copy.
+    """
+    return escaped(text, limit).translate({ord("`"): "ˋ", ord("*"): "∗", ord("~"): "∼"})  # noqa: RUF001 - look-alikes
 
 
 def _blocks(message: Message, dedup_key: str) -> Iterator[dict[str, Any]]:

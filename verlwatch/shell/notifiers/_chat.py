@@ -1,7 +1,8 @@
 """What the bots of Feishu, DingTalk and WeCom have in common: harmless Markdown within a size, and answers with codes.
 
 None of the three documents an escape that all its clients honour.  So what could be a mention, a link, a tag or a
-format is written with a look-alike: it reads the same and means nothing.
+format is written with a look-alike: it reads the same and means nothing, nor does it to a shell into which a command of
+the message is copied.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from verlwatch.shell.notifiers._words import reason_word, words
 if TYPE_CHECKING:
     import aiohttp
 
-_LOOK_ALIKES = str.maketrans("<>*`~", "＜＞∗'∼")  # noqa: RUF001 - look-alikes are the point
+_LOOK_ALIKES = str.maketrans("<>*`~", "＜＞∗ˋ∼")  # noqa: RUF001 - look-alikes are the point
 _MENTION = re.compile(r"(?<![A-Za-z0-9._-])@|@(?![A-Za-z0-9])")
 _LINK = re.compile(r"\](?=[(\[])")
 _ENTITY = re.compile(r"&(?=[#A-Za-z])")
@@ -133,7 +134,7 @@ def signature(key: str, text: str) -> str:
 async def post(
     session: aiohttp.ClientSession, url: str, body: Mapping[str, Any], proxy: str | None, channel: str
 ) -> dict[str, Any]:
-    """The JSON object that the channel answers, whatever it says in it.
+    """The JSON object that the channel answers, whatever it says in it; of a status that says no, only a code for it.
 
     Raises:
         TransientError: there is none: network trouble, a limit, an answer of somebody else.
@@ -157,11 +158,15 @@ async def post(
         said = orjson.loads(text)
     except ValueError:
         said = None
-    if isinstance(said, dict):
+    if isinstance(said, dict) and (status < 300 or any(map(_is_no, (said.get("code"), said.get("errcode"))))):  # noqa: PLR2004 - the class of yes
         return said
     if status < 300:  # noqa: PLR2004 - the class of yes
         raise TransientError(f"the answer was {status} but not {channel}'s; is a proxy or another server in its place?")
     raise PermanentError(f"{channel} answered {status}; check that the file holds the URL of a bot")
+
+
+def _is_no(code: object) -> bool:
+    return isinstance(code, int) and code != 0
 
 
 def judge(channel: str, code: object, refusals: Mapping[int, Refusal]) -> None:

@@ -12,6 +12,7 @@ another phase leads now) the alert of before is ended in the same request.  Sour
 from __future__ import annotations
 
 import time
+import unicodedata
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _PATH = "/api/v2/alerts"
 _LONG = 1000
+_STEERING = frozenset({"Cc", "Cf", "Cs"})
+"""Unicode's controls, signs of format, and lone surrogates."""
 _LINK = 2000
 _AT_ONCE = 64
 """Alerts in one request."""
@@ -161,8 +164,8 @@ def _judge(status: int, wait: float | None) -> None:
 
 # ---------------------------------------------------------------------------------------------------- rendering
 def _label(text: str) -> str:
-    """As it is, so that routes and silences match it, but for the sign that begins a mention or a tag."""
-    return clean(text).replace("<", "＜")  # noqa: RUF001 - a look-alike
+    """As it is, so that routes and silences match it; JSON carries any sign but halves of one.  Nothing that steers."""
+    return "".join(sign for sign in text if unicodedata.category(sign) not in _STEERING)[:_LONG]
 
 
 def _description(message: Message) -> list[str]:

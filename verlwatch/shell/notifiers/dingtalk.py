@@ -16,7 +16,7 @@ from pydantic import Field
 from verlwatch.fields import ReceiverConfig, SecretPath, Url, read_secret
 from verlwatch.shell.notifiers import _chat, _http
 from verlwatch.shell.notifiers._base import Notifier
-from verlwatch.shell.notifiers._text import clean, emoji
+from verlwatch.shell.notifiers._text import emoji
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,7 +99,7 @@ class DingTalkNotifier(Notifier):
         return {
             "msgtype": "markdown",
             "markdown": {
-                "title": f"{emoji(message)} {clean(message.title, _TITLE)}",
+                "title": f"{emoji(message)} {_chat.neutral(message.title, _TITLE)}",
                 "text": _chat.markdown(message, dedup_key, head, _MARKDOWN, "\n\n"),
             },
             "at": {"isAtAll": False},

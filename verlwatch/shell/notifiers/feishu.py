@@ -76,7 +76,7 @@ class FeishuNotifier(Notifier):
 
     TYPE: ClassVar[str] = "feishu"
     MIN_INTERVAL_S: ClassVar[float] = 0.25
-    RATE: ClassVar[tuple[int, float] | None] = (100, 60.0)
+    RATE: ClassVar[tuple[int, float] | None] = (30, 60.0)  # Feishu would take 100; more than this nobody reads
     Config: ClassVar[type[ReceiverConfig]] = FeishuConfig
 
     def __init__(self, config: FeishuConfig, session: aiohttp.ClientSession) -> None:

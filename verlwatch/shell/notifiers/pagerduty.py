@@ -2,7 +2,7 @@
 
 Limits and answers are those of developer.pagerduty.com (events-API-v2): 512 KB, a summary of 1,024 characters, a
 ``dedup_key`` of 255; about 120 calls a minute; 202 for yes, 400 for what is malformed, and after a 429 a few minutes
-of rest.  Only the routing key that triggered an alert resolves it.
+of rest.  The body of a 202 says ``"status": "success"``.  Only the routing key that triggered an alert resolves it.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class PagerDutyNotifier(Notifier):
                 proxy=_http.proxy_for(self._url, self._proxy),
                 allow_redirects=False,
             ) as answer:
-                _judge(answer.status, _http.retry_after(answer.headers, time.time()))
+                _judge(answer.status, await answer.read(), _http.retry_after(answer.headers, time.time()))
 
 
 def alert_key(incident: str) -> str:
@@ -115,17 +115,30 @@ def _details(message: Message, dedup_key: str) -> dict[str, Any]:
     return {**details, "message_id": dedup_key}
 
 
-def _judge(status: int, wait: float | None) -> None:
+def _judge(status: int, body: bytes, wait: float | None) -> None:
     """Returns for a yes, raises for a no."""
-    if status == 202:  # noqa: PLR2004 - PagerDuty's yes
+    if status == 202 and _is_success(body):  # noqa: PLR2004 - PagerDuty's yes
         return
     if status == 429:  # noqa: PLR2004 - too many events
         raise TransientError("PagerDuty answered 429, too many events", _REST_S if wait is None else wait)
     if status in _http.RETRY_STATUS or status >= 500:  # noqa: PLR2004 - the class of server errors
         raise TransientError(f"PagerDuty answered {status}", wait)
     if status < 300:  # noqa: PLR2004 - the class of yes
-        raise TransientError(f"the answer was {status} but PagerDuty's yes is 202; is another server in its place?")
+        raise TransientError(
+            f"the answer was {status} but PagerDuty's yes is 202 with the status success; "
+            "is a proxy or another server in its place?"
+        )
+    if status < 400:  # noqa: PLR2004 - the class of redirects
+        raise PermanentError(f"PagerDuty answered {status}; redirects are not followed: configure the final URL")
     raise PermanentError(
         f"PagerDuty answered {status}; check that routing_key_file holds the 32 characters of an Events API v2 "
         "integration key, and that url is the region's"
     )
+
+
+def _is_success(body: bytes) -> bool:
+    try:
+        said = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(said, dict) and said.get("status") == "success"

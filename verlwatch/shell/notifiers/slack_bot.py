@@ -24,7 +24,7 @@ from pydantic import AfterValidator, Field
 
 from verlwatch.fields import ReceiverConfig, SecretPath, Url
 from verlwatch.shell.notifiers import _blocks, _slack_api
-from verlwatch.shell.notifiers._base import DeliveryError, Notifier
+from verlwatch.shell.notifiers._base import DeliveryError, Notifier, TransientError
 from verlwatch.shell.notifiers._chart import as_json, chart_of, chart_png
 from verlwatch.shell.notifiers._slack_api import RefusedError, SlackApi
 from verlwatch.shell.notifiers._text import clean
@@ -162,7 +162,10 @@ class SlackBotNotifier(Notifier):
             else:
                 return replace(shown, key=key, steps=1)
         answer = await self._post({**message, "channel": self._channel})
-        return Shown(self._channel, str(answer.get("channel")), str(answer.get("ts")), key, key, 1)
+        channel, ts = answer.get("channel"), answer.get("ts")
+        if not (isinstance(channel, str) and channel and isinstance(ts, str) and ts):
+            raise TransientError("Slack's answer does not say which message it posted; is another server in its place?")
+        return Shown(self._channel, channel, ts, key, key, 1)
 
     async def _reply(self, payload: dict[str, Any], shown: Shown) -> Shown:
         """The entry in the thread; where Slack allows none, a new message if the old one was only edited."""
