@@ -90,7 +90,7 @@ def _without_codes(text: str) -> str:
 
 def _segments(part: str, writer: Writer, cut: bool | None, *, is_known: bool) -> list[Line]:
     """Splits at the prefixes of writers; a part without one, and all of it where that ``is_known``, is ``writer``'s."""
-    prefixes = _prefixes(part) if _may_hold_prefix(part) and not is_known else []
+    prefixes = [] if is_known else _prefixes(part)
     if not prefixes:
         return _unwrapped(part, writer, cut)
     if len(prefixes) == 1 and not prefixes[0].start():
@@ -119,7 +119,9 @@ def _prefixes(part: str) -> list[re.Match[str]]:
     Behind text a prefix is quoted, by people and models; one that prints what models say has the line for itself.
     """
     first = _PREFIX.match(part)
-    if first and (not _may_hold_prefix(part[first.end() :]) or _has_the_line(_writer(first))):
+    if not _may_hold_prefix(part[first.end() :] if first else part):
+        return [first] if first else []
+    if first and _has_the_line(_writer(first)):
         return [first]
     found: list[re.Match[str]] = []
     end = 0

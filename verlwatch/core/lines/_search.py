@@ -32,12 +32,11 @@ class Index:
         """The fewest to search for: every needle of every kind holds at least one of them."""
         self._told_by = tuple(
             frozenset(
-                number
-                for number, kind in enumerate(self.kinds)
-                if any(literal in needle or _may_hide(literal, needle) for needle in kind.NEEDLES)
+                number for number, kind in enumerate(self.kinds) if any(literal in needle for needle in kind.NEEDLES)
             )
             for literal in self.literals
         )
+        self._hidden = tuple(map(self._hidden_behind, self.literals))
         self._likely: dict[frozenset[int], tuple[tuple[Kind, Sequence[bytes]], ...]] = {}  # few occur
         size = -(-len(self.literals) // -(-len(self.literals) // _AT_ONCE)) if self.literals else 1
         self._passes = [
@@ -78,20 +77,43 @@ class Index:
         numbers = sorted(frozenset[int]().union(*(self._told_by[literal] for literal in literals)))
         found = {self.literals[literal] for literal in literals}
         kinds = [self.kinds[number] for number in numbers]
-        return tuple((kind, kind.NEEDLES if found.isdisjoint(kind.NEEDLES) else ()) for kind in kinds)
+        return tuple(
+            (
+                kind,
+                ()
+                if not found.isdisjoint(kind.NEEDLES)
+                else tuple(n for n in kind.NEEDLES if any(a in n for a in found)),
+            )
+            for kind in kinds
+        )
 
     def look(self, raw: bytes) -> set[int]:
         """The literals that tell which kinds may read ``raw``."""
-        return {literal for literal, _, _ in self.hits(raw)}
+        found: set[int] = set()
+        for hit in self.hits(raw):
+            self.add(hit, raw, found)
+        return found
+
+    def add(self, hit: Hit, data: bytes, found: set[int]) -> None:
+        """Adds the literal of a hit in ``data``, and those which its match hides."""
+        number, _, end = hit
+        found.add(number)
+        for byte, overlap, hidden in self._hidden[number]:
+            if data[end : end + 1] == byte and data.startswith(self.literals[hidden], end - overlap):
+                found.add(hidden)
+
+    def _hidden_behind(self, literal: bytes) -> tuple[tuple[bytes, int, int], ...]:
+        """What a match of ``literal`` hides by ending in it: the byte behind the match, the overlap, its number."""
+        return tuple(
+            (other[overlap : overlap + 1], overlap, number)
+            for number, other in enumerate(self.literals)
+            for overlap in range(1, min(len(literal), len(other)))
+            if literal.endswith(other[:overlap])
+        )
 
 
 def _begin(hit: Hit) -> int:
     return hit[1]
-
-
-def _may_hide(literal: bytes, needle: bytes) -> bool:
-    """Whether a match of ``literal`` may end inside ``needle``, whose literal is then not reported."""
-    return any(literal.endswith(needle[:size]) for size in range(1, min(len(literal), len(needle))))
 
 
 class Candidates:
@@ -99,6 +121,7 @@ class Candidates:
 
     def __init__(self, block: bytes, index: Index) -> None:
         self._block = block
+        self._index = index
         self._hits = index.hits(block)
         self._next = 0
 
@@ -116,9 +139,9 @@ class Candidates:
     def within(self, start: int, end: int) -> set[int]:
         """The literals found in the line from ``start`` to ``end``.  What is asked for must not go back."""
         self._skip_to(start)
-        found = set()
+        found: set[int] = set()
         while self._next < len(self._hits) and self._hits[self._next][1] < end:
-            found.add(self._hits[self._next][0])
+            self._index.add(self._hits[self._next], self._block, found)
             self._next += 1
         return found
 
