@@ -136,7 +136,7 @@ async def test_two_hundred_alerts_at_once_are_one_digest(store: Store, clock: Vi
         ((key, message),) = channel.taken
         assert key.startswith("digest-")
         assert message.title == "200 incidents in 4 runs: 200 open"
-        assert (message.evidence[0], message.evidence[-1]) == ("i0 title of 0", "… and 160 more")
+        assert (message.evidence[0], len(message.evidence)) == ("i0 title of 0", 200)
         (health,) = deliver.health()
         assert (health.pending, health.delivered, health.dead) == (0, 1, 0)
 
@@ -156,9 +156,7 @@ async def test_two_hundred_alerts_in_a_minute_never_exceed_the_rate_and_each_is_
     assert len(channel.taken) < 30
     told = [line.split()[0] for _, message in channel.taken for line in message.evidence if line.startswith("i")]
     told += [message.incident for key, message in channel.taken if not key.startswith("digest-")]
-    more = sum(int(line.split()[2]) for _, m in channel.taken for line in m.evidence if line.startswith("… and"))
-    assert len(told) == len(set(told))
-    assert len(told) + more == 200
+    assert len(told) == len(set(told)) == 200
 
 
 async def test_the_rate_holds_over_a_restart(store: Store, clock: VirtualClock) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from verlwatch.shell.notifiers._text import clean, emoji
-from verlwatch.shell.notifiers._words import reason_word, words
+from verlwatch.shell.notifiers._words import incident_named, reason_word, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -105,7 +105,8 @@ def _context(parts: Iterable[str], dedup_key: str) -> dict[str, Any]:
 
 def _footer(message: Message) -> Iterator[str]:
     say = words(message)
-    yield f"{say.incident} `{mrkdwn(message.incident)}`"
+    if incident := incident_named(message, f"`{mrkdwn(message.incident)}`"):
+        yield incident
     yield mrkdwn(message.run)
     yield mrkdwn(message.rule)
     yield _date(message)

@@ -23,7 +23,7 @@ from verlwatch.core.types import Message
 from verlwatch.shell.notifiers import _http
 from verlwatch.shell.notifiers._base import PermanentError, TransientError
 from verlwatch.shell.notifiers._text import clean
-from verlwatch.shell.notifiers._words import reason_word, words
+from verlwatch.shell.notifiers._words import incident_named, reason_word, words
 
 if TYPE_CHECKING:
     import aiohttp
@@ -34,6 +34,7 @@ _LINK = re.compile(r"\](?=[(\[])")
 _ENTITY = re.compile(r"&(?=[#A-Za-z])")
 _FIRST = {"#": "＃", "-": "‐", "+": "＋", "=": "＝", "|": "｜"}  # noqa: RUF001 - look-alikes are the point
 _FACT = 150
+_LINES = 42
 
 
 def neutral(text: str, limit: int = 300) -> str:
@@ -76,7 +77,7 @@ def _fitting(lines: list[str], last: str, limit: int, line_end: str, more: str) 
     kept: list[str] = []
     for line in lines:
         room -= size(line + line_end)
-        if room < 0:
+        if room < 0 or len(kept) == _LINES:
             break
         kept.append(line)
     if not kept:
@@ -103,13 +104,13 @@ def footer(message: Message, dedup_key: str) -> str:
         neutral(message.run, 100),
         neutral(message.rule, 100),
         neutral(reason_word(message), 100),
-        f"{say.incident} {neutral(message.incident, 64)}",
+        incident_named(message, neutral(message.incident, 64)),
         f"{say.message} {neutral(dedup_key, 128)}",
         f"{at:%Y-%m-%d %H:%M:%S} UTC",
     ]
     if message.link and not page(message):
         parts.append(neutral(message.link))
-    return " · ".join(parts)
+    return " · ".join(filter(None, parts))
 
 
 def page(message: Message) -> str:

@@ -12,10 +12,7 @@ from dataclasses import replace
 from typing import get_args
 
 from verlwatch.core.types import ClosedAs, Language, Message, Severity
-from verlwatch.shell.notifiers._words import reason_word, words
-
-MOST_LINES = 40
-"""So many incidents of a digest have a line of their own."""
+from verlwatch.shell.notifiers._words import DIGEST, reason_word
 
 _OVER = frozenset(get_args(ClosedAs))
 _SEVERITIES = get_args(Severity)
@@ -28,28 +25,26 @@ _WHY = {
 def digest(messages: Sequence[Message], key: str) -> Message:
     """One message that tells how each incident stands of which ``messages``, oldest first, tell.
 
-    ``key`` stands for the incidents together.  The numbers are those of the incident with the largest ratio.
+    ``key`` stands for the incidents together.  The numbers are those of the incident with the largest ratio.  Each
+    incident has a line, with its id: a channel that has no room for all says how many it leaves out.
     """
     newest = {message.incident: message for message in messages}
     told = sorted(newest.values(), key=lambda message: (message.reason in _OVER, -_rank(message)))
     worst = max(told, key=lambda message: message.ratio)
     runs = sorted({message.run for message in told})
-    lines = [f"{message.incident} {message.title}" for message in told]
-    if len(lines) > MOST_LINES:
-        lines[MOST_LINES:] = [words(worst).more.format(len(lines) - MOST_LINES)]
     return replace(
         worst,
         incident=key,
         reason=told[0].reason,
         closed_as=told[0].closed_as,
         run=", ".join(runs),
-        rule="digest",
+        rule=DIGEST,
         phase="",
         severity=max((message.severity for message in told), key=_SEVERITIES.index),
         title=_title(len(told), len(runs), sum(message.reason in _OVER for message in told), worst.language),
         summary=_WHY[worst.language],
         facts=(),
-        evidence=tuple(lines),
+        evidence=tuple(f"{message.incident} {message.title}" for message in told),
         advice=(),
         sparkline="",
         recent=(),

@@ -46,9 +46,18 @@ _ZH = Words(
 )
 
 
+DIGEST = "digest"
+"""In the place of a rule's name: the message tells of several incidents, each with its id in a line."""
+
+
 def words(message: Message) -> Words:
     """In the language of the message."""
     return _ZH if message.language == "zh" else _EN
+
+
+def incident_named(message: Message, name: str) -> str:
+    """The incident as a footer names it; empty for a digest, whose own id nobody can silence or accept."""
+    return "" if message.rule == DIGEST else f"{words(message).incident} {name}"
 
 
 def reason_word(message: Message) -> str:

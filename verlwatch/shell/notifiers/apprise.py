@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _LONG = 1000
 _LINES = 40
+_TAIL = _LINES // 2 - 3
 _TALKATIVE = ("apprise", "urllib3.connectionpool", "urllib3.util.retry")
 """Loggers that write URLs, which are the secret."""
 
@@ -100,6 +101,8 @@ def _lines(message: Message, dedup_key: str) -> list[str]:
     head = [neutral(message.summary, _LONG)]
     head += [f"{neutral(label)}{say.colon}{neutral(value)}" for label, value in message.facts]
     head.append(f"{bars} {neutral(message.phase)}, {say.recent}" if bars else "")
-    tail = [f"| {neutral(line)}" for line in message.evidence[:_LINES]]
+    tail = [f"| {neutral(line)}" for line in message.evidence]
     tail += [f"→ {neutral(line, _LONG)}" for line in message.advice]
-    return [*head[: _LINES // 2], *tail[: _LINES // 2 - 2], page(message), footer(message, dedup_key)]
+    if (left_out := len(tail) - _TAIL) > 0:
+        tail[_TAIL:] = [say.more.format(left_out)]
+    return [*head[: _LINES // 2], *tail, page(message), footer(message, dedup_key)]
