@@ -39,7 +39,7 @@ def test_the_messages_of_a_log_are_printed_as_they_would_be_read(log: Path, caps
     said = capsys.readouterr().out
     assert said.startswith("after ")
     assert "train: gen is ×" in said
-    assert "verlwatch silence add --run train --phase gen" in said
+    assert "verlwatch silence add --run=train --phase=gen" in said
     assert "1970" not in said
     assert "nobody" not in said
 

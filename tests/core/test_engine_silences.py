@@ -100,6 +100,8 @@ def test_what_is_accepted_is_told_as_that_and_not_again(watcher: Watcher, traini
     assert watcher.engine.accept_incident("another", watcher.now) is None
     watcher.take(watcher.engine.accept_incident(incident.id, watcher.now))
     assert watcher.told[-1] == ("accepted", "gen")
+    assert "accepted by a person" in watcher.texts[-1]
+    assert "baseline now" not in watcher.texts[-1]
     told = len(watcher.told)
     watcher.restart()
     watcher.feed(training.steps(81, 120, gen=80.0))

@@ -14,7 +14,7 @@ from verlwatch.core.incidents import _facts, compose
 from verlwatch.core.incidents._facts import Context
 from verlwatch.core.phases import JUDGED
 from verlwatch.core.rules import RULES
-from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Message, Reason
+from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Message, Notice, Reason
 from verlwatch.shell.notifiers import _zh, in_language, message_text, sample_message
 from verlwatch.shell.notifiers._words import reason_word
 
@@ -29,7 +29,15 @@ CONTEXT = Context(
 ENGLISH = re.compile(r"\b(?:the|of|is|since|step|steps|told|ago|took|was|so|far|hours?|min|seconds?|likely)\b")
 
 
-def composed(rule: str, reason: Any, phase: str = "gen", *, scope: Any = (), advice: tuple[str, ...] = ()) -> Message:
+def composed(
+    rule: str,
+    reason: Any,
+    phase: str = "gen",
+    *,
+    scope: Any = (),
+    advice: tuple[str, ...] = (),
+    by_hand: bool = False,
+) -> Message:
     """As the core words it."""
     diagnosis = Diagnosis(
         rule, "run-a", phase, "warning", 200, 210, 1.61, 100.0, 161.0, 61.0, "summary", (), advice, scope
@@ -37,7 +45,8 @@ def composed(rule: str, reason: Any, phase: str = "gen", *, scope: Any = (), adv
     closed = reason in get_args(ClosedAs)
     incident = Incident(
         "7e57c0de", "run-a", 0, "closed" if closed else "firing", "warning", (diagnosis,), 200, 0.0, 1.9,
-        lost_s=3120.0, closed_as=reason if closed else None, closed_step=240 if closed else None, last_step=239,
+        lost_s=3120.0, told=(Notice(0.0, "opened", "warning", (rule, phase), 1.61),), by_hand=by_hand,
+        closed_as=reason if closed else None, closed_step=240 if closed else None, last_step=239,
     )  # fmt: skip
     return compose(incident, reason, step=211, now=600.0, context=CONTEXT)
 
@@ -70,13 +79,13 @@ def test_an_incident_in_chinese_reads_as_a_person_would_write_it() -> None:
     assert message.title == "run-a：gen（生成）仍然自第 200 步起为 161 秒，此前为 100 秒（×1.61）"
     assert message.summary == "自第 200 步起，同等工作量下 gen（生成）的耗时是之前的 1.61 倍。"
     facts = dict(message.facts)
-    assert facts["起始步"] == "200（10 分钟前告知）"
+    assert facts["起始步"] == "200（10 分钟前首次告知）"
     assert facts["同等工作量下的倍数"] == "×1.61（按秒数为 ×1.61）"
     assert facts["每步增加"] == "61 秒（相当于一步的 27%），占变慢部分的 87%"
-    assert facts["已损失"] == "52 分钟，55 GPU 小时；若持续，每天 312"
+    assert facts["已损失"] == "52 分钟，55 GPU 小时；若持续，每天 312 GPU 小时"
     assert facts["位置"] == "ranks 0-3 (4)，主机 node-1"
     assert message.advice[-1] == (
-        "已知情？verlwatch silence add --run run-a --phase gen --for 2h；永久接受：verlwatch accept 7e57c0de"
+        "已知情？verlwatch silence add --run=run-a --phase=gen --for=2h；在其增大前不再告知：verlwatch accept 7e57c0de"
     )
     assert message.language == "zh"
 
@@ -86,6 +95,14 @@ def test_how_an_incident_ended_is_said_in_chinese() -> None:
     assert message.title == "run-a：gen（生成）自第 240 步起恢复正常（最高 ×1.90，基线 100 秒）"
     assert message.summary.endswith("1.61 倍。已恢复，第 200 至 239 步，共损失 52 分钟。")
     assert reason_word(message) == "已恢复"
+
+
+def test_what_a_person_accepted_is_not_told_in_chinese_as_a_new_baseline() -> None:
+    message = in_language(composed("phase_shift", "accepted", by_hand=True), "zh")
+    assert message.title == "run-a：gen（生成）为 161 秒（此前 100 秒）：已由人工接受，除非再增大 25%，不再告知"
+    assert "由人工接受" in message.summary
+    assert dict(message.facts)["由谁接受"] == "人工"
+    assert "今后以此为基线" in in_language(composed("phase_shift", "accepted"), "zh").title
 
 
 @pytest.mark.parametrize(

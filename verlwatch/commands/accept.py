@@ -1,4 +1,4 @@
-"""`verlwatch accept`: what an incident tells of is the normal case from now on."""
+"""`verlwatch accept`: nobody is told of an incident again unless it grows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import argparse
 from verlwatch import config as configuration
 from verlwatch.commands import _daemon
 from verlwatch.commands._output import say
+from verlwatch.core.incidents import MOVED
 from verlwatch.shell.http.changes import ACCEPT
 from verlwatch.shell.printable import printable
 
@@ -14,8 +15,9 @@ EPILOG = """examples:
   verlwatch incidents
   verlwatch accept 877854eb
 
-The incident is closed as accepted, and nothing is told of the same change again unless it grows by a quarter.  After
-200 steps (detection.accept_after_steps) the new level is the baseline, as it would be without a word.
+The incident is closed as accepted by a person, and it is not told again unless it grows by 25 %.  No baseline moves by
+that: once the phase has been back to normal, the same change is told again.  After 200 steps
+(detection.accept_after_steps) the new level is the baseline, as it would be without a word.
 """
 
 
@@ -23,7 +25,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Declares the command."""
     parser = subparsers.add_parser(
         "accept",
-        help="take the new level of an incident for the normal one",
+        help="hear no more of an incident unless it grows",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -34,5 +36,6 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def _accept(args: argparse.Namespace, config: configuration.Config) -> int:
     _daemon.ask(args, config, ACCEPT.format(id=_daemon.segment(args.id)), {})
-    say(printable(f"{args.id} accepted: its level is the normal one now"))
+    until = f"unless it grows by {MOVED - 1:.0%}, or comes again once it has been back to normal"
+    say(printable(f"{args.id} accepted: not told again {until}"))
     return 0

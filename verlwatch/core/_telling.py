@@ -95,9 +95,7 @@ def notify(incident: Incident, message: Message, settings: Settings, told: Told)
 
 
 def calm(incident: Incident, now: float, settings: Settings, silences: Silences, mute: Mute | None = None) -> Calm:
-    """What keeps people from being told of ``incident`` at ``now``; what expires is not asked for again."""
-    if incident.closed_as == "expired":
-        return Calm()
+    """What keeps people from being told of ``incident`` at ``now``."""
     silence = silences.covering(incident, now)
     return Calm(
         silence=silence.id if silence else "",

@@ -206,7 +206,8 @@ class Notice(NamedTuple):
 class Incident:
     """Diagnoses of one cause, from opening to closing.  The first diagnosis is the one that names the incident.
 
-    ``lost_s`` are the seconds it has cost so far, ``last_step`` is the last step that a closed one slowed.  ``told`` is
+    ``lost_s`` are the seconds it has cost so far, in all its ``episodes`` (it may have come back); ``last_step`` is the
+    last step that a closed one slowed, ``by_hand`` says that a person accepted it: no baseline has moved.  ``told`` is
     what people were told of it, ``recorded`` what history knows last, ``held`` why nobody is told now.
     """
 
@@ -226,6 +227,8 @@ class Incident:
     closed_as: ClosedAs | None = None
     closed_step: int | None = None
     last_step: int | None = None
+    episodes: int = 1
+    by_hand: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,10 +324,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything that feeding the core caused; the store commits it in one transaction.
-
-    ``extracts`` are what an agent read and ships to a hub, which judges it.
-    """
+    """Everything that feeding the core caused, for one transaction; ``extracts`` are what an agent ships to its hub."""
 
     cursors: tuple[Cursor, ...] = ()
     steps: tuple[StepRow, ...] = ()

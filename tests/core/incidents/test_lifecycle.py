@@ -161,12 +161,13 @@ def test_a_step_that_two_sources_tell_costs_once() -> None:
 
 def test_what_comes_back_within_a_few_steps_is_the_same_incident() -> None:
     story = Story()
-    (first,) = story(diagnosis("gen", onset=101, step=101))
+    (first,) = story(replace(diagnosis("gen", onset=101, step=101), ratio=3.0))
     story()
     story.step += 8
-    (again,) = story(diagnosis("gen", onset=111, step=111))
+    (again,) = story(replace(diagnosis("gen", onset=111, step=111), ratio=2.0))
     assert (again.after.id, again.after.state, again.after.closed_as) == (first.after.id, "firing", None)
     assert again.after.lost_s == 20.0
+    assert (again.after.episodes, again.after.worst_ratio) == (2, 2.0), "steps and ratio are those of the last episode"
 
 
 def test_what_comes_back_later_is_another_incident() -> None:

@@ -73,13 +73,6 @@ def test_one_without_a_time_and_without_a_run_ends_after_a_month() -> None:
     assert len(silences.expire(30 * DAY, {})) == 1
 
 
-def test_the_end_of_the_run_is_told_by_a_silence_until_the_end_of_the_run() -> None:
-    silences = Silences()
-    silences.add(Silence("s", run="prod-*"))
-    assert silences.covering(incident(GEN), 1.0) is not None
-    assert silences.covering(replace(incident(GEN), state="closed", closed_as="run ended"), 1.0) is None
-
-
 def test_a_silence_round_trips_and_its_id_says_what_it_is() -> None:
     silence = Silence("s", run="a", rank="[0-7]", starts_at=1.5, ends_at=2.5, comment="known", author="ada")
     assert silence_from(silence_state(silence)) == silence

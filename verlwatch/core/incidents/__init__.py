@@ -15,13 +15,14 @@ from verlwatch.core.incidents._incident import (
 from verlwatch.core.incidents._lifecycle import OpenIncidents
 from verlwatch.core.incidents._message import compose
 from verlwatch.core.incidents._policy import Policy, Route, receivers, route
-from verlwatch.core.incidents._reason import ENDS, MUTE_S, NO_NEWS, Calm, Held, Mute, Verdict, news, reason
+from verlwatch.core.incidents._reason import ENDS, MOVED, MUTE_S, NO_NEWS, Calm, Held, Mute, Verdict, news, reason
 from verlwatch.core.incidents._silence import Silence, Silences, silence_from, silence_id, silence_state
 from verlwatch.core.incidents._words import duration, quantity, sparkline
 
 __all__ = [
     "ENDS",
     "KEYS",
+    "MOVED",
     "MUTE_S",
     "NO_NEWS",
     "Calm",

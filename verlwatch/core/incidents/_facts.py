@@ -17,6 +17,9 @@ FEW = 3
 """Values before a change that a median needs."""
 KEYS_SHOWN = 4
 _DAY_HOURS = 24.0
+_ALL = 0.995
+"""What rounds to 100 % is all."""
+ADDS_TO_THE_STEP = "Adds to the step"
 NOISE = "phase_noise"
 """The rule whose values are spreads."""
 _PASSING = frozenset({"phase_spike", "early_slow", "limit"})
@@ -99,15 +102,21 @@ def _of_closed(incident: Incident, step: int, context: Context) -> Facts:
     yield "Worst ratio", f"×{incident.worst_ratio:.2f}"
     yield "Baseline", shown(lead, lead.before)
     yield "Noisy" if lead.rule == NOISE else "Slow", shown(lead, lead.after)
-    yield "Cost", duration(incident.lost_s)
+    yield "Cost", cost(incident)
     if context.gpus and incident.lost_s > 0:
         yield "GPU-hours lost", amount(context.gpus * incident.lost_s / 3600)
+    if incident.by_hand:
+        yield "Accepted by", "a person"
+
+
+def cost(incident: Incident) -> str:
+    """What it has cost; the steps and the worst ratio are those of its last episode alone."""
+    return duration(incident.lost_s) + (f" in {incident.episodes} episodes" if incident.episodes > 1 else "")
 
 
 def _of_open(incident: Incident, step: int, now: float, context: Context) -> Facts:
     lead = incident.diagnoses[0]
-    ago = f" (told {duration(now - incident.opened_at)} ago)" if now - incident.opened_at >= 60 else ""  # noqa: PLR2004 - a minute
-    yield "Since step", f"{lead.onset}{ago}"
+    yield "Since step", f"{lead.onset}{_first_told(incident, now)}"
     yield "At step", str(step)
     seconds = ratio_in_seconds(lead, step, context)
     yield "Ratio at equal work", f"×{lead.ratio:.2f}" + (f" (×{seconds:.2f} in seconds)" if seconds else "")
@@ -122,6 +131,11 @@ def _of_open(incident: Incident, step: int, now: float, context: Context) -> Fac
         yield "Likely cause", cause
     if keys := _keys(incident, context):
         yield "Configured", keys
+
+
+def _first_told(incident: Incident, now: float) -> str:
+    ago = float(int(now - incident.told[0].at)) if incident.told else 0.0
+    return f" (first told {duration(ago)} ago)" if ago >= 60 else ""  # noqa: PLR2004 - a minute
 
 
 def shown(lead: Diagnosis, value: float) -> str:
@@ -147,8 +161,9 @@ def _share(incident: Incident, context: Context) -> Facts:
     text = f"{duration(lead.cost_s)} ({lead.cost_s / expected:.0%} of a step)"
     slowdown = now - expected
     if slowdown > 0:
-        text += f", {min(1.0, lead.cost_s / slowdown):.0%} of what it lost"
-    yield "Adds to the step", text
+        part = lead.cost_s / slowdown
+        text += f", {'all' if part >= _ALL else f'{part:.0%}'} of what the step lost"
+    yield ADDS_TO_THE_STEP, text
 
 
 def _gpu_hours(incident: Incident, context: Context) -> str:
@@ -160,7 +175,8 @@ def _gpu_hours(incident: Incident, context: Context) -> str:
     a_step = lead.cost_s if lead.rule == ALL_SLOW or is_derived(lead) else _cost_of_phases(incident)
     if lead.rule in _PASSING or not context.step_s or a_step <= 0:
         return text
-    return f"{text}; {amount(_DAY_HOURS * context.gpus * min(1.0, a_step / context.step_s))} a day if it goes on"
+    a_day = _DAY_HOURS * context.gpus * min(1.0, a_step / context.step_s)
+    return f"{text}; {amount(a_day)} GPU-hours a day if it goes on"
 
 
 def _cost_of_phases(incident: Incident) -> float:

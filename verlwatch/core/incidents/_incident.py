@@ -59,17 +59,18 @@ def new(diagnosis: Diagnosis, moment: Moment) -> Incident:
 
 
 def reopened(incident: Incident, diagnosis: Diagnosis, moment: Moment) -> Incident:
-    """The incident as it was before its end; what it cost goes on adding up."""
+    """Another episode of the incident; what it cost goes on adding up."""
     return replace(
         incident,
         state="firing",
         severity=diagnosis.severity,
         diagnoses=(diagnosis,),
-        worst_ratio=max(incident.worst_ratio, diagnosis.ratio),
+        worst_ratio=diagnosis.ratio,
         lost_s=incident.lost_s + _cost_since_onset(diagnosis, moment),
         closed_as=None,
         closed_step=None,
         last_step=None,
+        episodes=incident.episodes + 1,
     )
 
 

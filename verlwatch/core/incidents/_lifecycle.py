@@ -102,12 +102,13 @@ class OpenIncidents:
         return tuple(Change(incident, incident) for incident in known)
 
     def accept(self, key: str, moment: Moment) -> Change | None:
-        """A person says that the new level is the normal one; None if no open incident has that id."""
+        """A person wants to hear no more of it unless it grows; None if no open incident has that id."""
         incident = next((incident for incident in self._open if incident.id == key), None)
         if incident is None:
             return None
         self._accepted.update((d.subject, d.ratio) for d in incident.diagnoses)
-        change = Change(incident, closed(incident, Ending("accepted", moment.step), moment))
+        after = replace(closed(incident, Ending("accepted", moment.step), moment), by_hand=True)
+        change = Change(incident, after)
         self._open.remove(incident)
         self._lately.append(change.after)
         return change

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from verlwatch.core.incidents._facts import NOISE, Context, facts, last_step, shown
+from verlwatch.core.incidents._facts import ADDS_TO_THE_STEP, NOISE, Context, cost, facts, last_step, shown
 from verlwatch.core.incidents._grouping import ALL_SLOW
-from verlwatch.core.incidents._words import duration, sparkline
+from verlwatch.core.incidents._reason import MOVED
+from verlwatch.core.incidents._words import sparkline
 from verlwatch.core.types import Diagnosis, Incident, Message, Reason
 
 SPARKLINE_STEPS = 24
-_PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=-]+")
+ADDS = "adds "
+"""How the evidence begins that says what the fact ADDS_TO_THE_STEP does."""
+_SAFE = re.compile(r"[A-Za-z0-9_.@%+=:,/][A-Za-z0-9_.@%+=:,/-]*")
+"""Names that mean themselves in every shell, whatever a channel makes of quotes."""
 
 
 def compose(incident: Incident, reason: Reason, *, step: int, now: float, context: Context) -> Message:
@@ -19,6 +23,7 @@ def compose(incident: Incident, reason: Reason, *, step: int, now: float, contex
     lead = incident.diagnoses[0]
     title = _title(incident, lead, reason, step)
     recent = context.recent[-SPARKLINE_STEPS:]
+    known = facts(incident, step, now, context)
     return Message(
         incident=incident.id,
         reason=reason,
@@ -33,8 +38,8 @@ def compose(incident: Incident, reason: Reason, *, step: int, now: float, contex
         ratio=lead.ratio,
         before=lead.before,
         after=lead.after,
-        facts=facts(incident, step, now, context),
-        evidence=lead.evidence,
+        facts=known,
+        evidence=tuple(_evidence(lead, known)),
         advice=tuple(_advice(incident, lead)),
         sparkline=sparkline(recent),
         closed_as=incident.closed_as,
@@ -55,6 +60,9 @@ def _title(incident: Incident, lead: Diagnosis, reason: Reason, step: int) -> st
         case "resolved":
             worst = f"×{incident.worst_ratio:.2f} for {_span(incident)}"
             return f"{name} is back to normal since step {last_step(incident) + 1} (was {worst}, baseline {before})"
+        case "accepted" if incident.by_hand:
+            grows = f"not told again unless it grows by {MOVED - 1:.0%}"
+            return f"{name} at {now} instead of {before}: accepted by a person; {grows}"
         case "accepted":
             return f"{name} has settled at {now}; this is the baseline now (was {before})"
         case "run ended":
@@ -77,7 +85,8 @@ def _title(incident: Incident, lead: Diagnosis, reason: Reason, step: int) -> st
 
 def _summary(incident: Incident, lead: Diagnosis, reason: Reason) -> str:
     if incident.state == "closed":
-        return f"{lead.summary}. {reason.capitalize()} after {_span(incident)}; it cost {duration(incident.lost_s)}."
+        how = f"{reason.capitalize()}{' by a person' if incident.by_hand else ''}"
+        return f"{lead.summary}. {how} after {_span(incident)}; it cost {cost(incident)}."
     others = [f"{d.subject} ×{d.ratio:.2f}" for d in incident.diagnoses[1:]]
     return f"{lead.summary}{'; with it ' + ', '.join(others) if others else ''}."
 
@@ -87,14 +96,18 @@ def _advice(incident: Incident, lead: Diagnosis) -> Iterator[str]:
     if incident.state != "firing":
         return
     yield from lead.advice
-    run = _quoted(incident.run)
-    which = f"--phase {lead.subject}" if lead.rule != ALL_SLOW else f"--rule {lead.rule}"
-    yield f"Known? verlwatch silence add --run {run} {which} --for 2h, or for good: verlwatch accept {incident.id}"
+    accept = f"until it grows: verlwatch accept {incident.id}"
+    name, pattern = ("rule", lead.rule) if lead.rule == ALL_SLOW else ("phase", lead.subject)
+    if _SAFE.fullmatch(incident.run) and _SAFE.fullmatch(pattern):
+        yield f"Known? verlwatch silence add --run={incident.run} --{name}={pattern} --for=2h, or {accept}"
+    else:  # quotes would not do: channels replace some of them
+        yield f"Known? To hear no more of it {accept}"
 
 
-def _quoted(word: str) -> str:
-    """``word`` as one word of a shell's command line."""
-    return word if _PLAIN.fullmatch(word) else "'" + word.replace("'", "'\\''") + "'"
+def _evidence(lead: Diagnosis, known: tuple[tuple[str, str], ...]) -> Iterator[str]:
+    """What was seen and no fact says."""
+    is_said = any(label == ADDS_TO_THE_STEP for label, _ in known)
+    return (line for line in lead.evidence if not (is_said and line.startswith(ADDS)))
 
 
 def _span(incident: Incident) -> str:

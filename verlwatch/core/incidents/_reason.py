@@ -4,7 +4,8 @@ It compares how an incident stands with what people were last told of it, and no
 is held back now is asked for again, so nothing that still holds is forgotten.
 
 * What is held back by a silence, a maintenance or quiet hours is told when that ends, if it still holds by then.
-* What ended meanwhile is told only to those who know that it was open.
+* The end of what people know of is told at any time: who is not told would go on looking for what is over.
+* What ended before anybody knew of it is told to nobody.
 """
 
 from __future__ import annotations
@@ -99,6 +100,8 @@ def reason(incident: Incident, calm: Calm, now: float, policy: Policy) -> Verdic
         return Verdict(None, _nothing(incident, last, policy))
     if incident.severity == "info":
         return Verdict(None, "for information only")
+    if what in ENDS:
+        return _damped(what, incident, now, policy)
     if calm.silence:
         return Verdict(None, "silenced", calm.silence)
     if calm.maintenance:

@@ -38,6 +38,10 @@ class Silence:
         leading = [d for d in incident.diagnoses if not is_derived(d)] or list(incident.diagnoses)
         return fits(incident.run, self.run) and all(self._fits(diagnosis) for diagnosis in leading)
 
+    def fits_run(self, run: str) -> bool:
+        """Whether it has to do with that run."""
+        return fits(run, self.run)
+
     def _fits(self, diagnosis: Diagnosis) -> bool:
         found = places(diagnosis.scope)
         return (
@@ -80,12 +84,8 @@ class Silences:
         return over
 
     def covering(self, incident: Incident, now: float) -> Silence | None:
-        """The first that keeps ``incident`` from being told.  The end of its run ends what lasts until then."""
-        for silence in self._known.values():
-            ends_with_it = silence.ends_at is None and incident.closed_as == "run ended"
-            if silence.holds(now) and not ends_with_it and silence.covers(incident):
-                return silence
-        return None
+        """The first that keeps ``incident`` from being told."""
+        return next((one for one in self._known.values() if one.holds(now) and one.covers(incident)), None)
 
 
 def silence_id(fields: Mapping[str, Any], now: float) -> str:

@@ -42,7 +42,7 @@ REASONS: Mapping[str, str] = {
     "reopened": "再次出现",
     "flapping": "反复波动",
     "resolved": "已恢复",
-    "accepted": "已接受为新基线",
+    "accepted": "已接受",
     "run ended": "训练已结束",
     "expired": "已过期",
 }
@@ -65,21 +65,27 @@ LABELS: Mapping[str, str] = {
     "Where": "位置",
     "Likely cause": "可能原因",
     "Configured": "当前配置",
+    "Accepted by": "由谁接受",
 }
 _UNITS = {"s": "秒", "min": "分钟", "h": "小时", "steps": "步", "step": "步", "to": "至"}
 _UNIT = re.compile(r"(?<=[0-9] )(?:steps?|min|to|s|h)(?![A-Za-z])")
 _PHRASES = (
-    (re.compile(r" \(told (.+) ago\)$"), r"（\1前告知）"),
+    (re.compile(r" \(first told (.+) ago\)$"), r"（\1前首次告知）"),
+    (re.compile(r"^a person$"), "人工"),
+    (re.compile(r" in ([0-9]+) episodes$"), r"（共 \1 次）"),
     (re.compile(r" \((×[0-9.]+) in seconds\)$"), r"（按秒数为 \1）"),
     (re.compile(r" \(([0-9]+%) of a step\)"), r"（相当于一步的 \1）"),
-    (re.compile(r", ([0-9]+%) of what it lost$"), r"，占变慢部分的 \1"),
+    (re.compile(r", all of what the step lost$"), "，即变慢的全部"),
+    (re.compile(r", ([0-9]+%) of what the step lost$"), r"，占变慢部分的 \1"),
     (re.compile(r", ([0-9.]+) GPU-hours"), r"，\1 GPU 小时"),
-    (re.compile(r"; ([0-9.]+) a day if it goes on$"), r"；若持续，每天 \1"),
+    (re.compile(r"; ([0-9.]+) GPU-hours a day if it goes on$"), r"；若持续，每天 \1 GPU 小时"),
     (re.compile(r"^(ranks? .*?) on (?=\S)"), r"\1，主机 "),
     (re.compile(r" and ([0-9]+) more(?= |$)"), r" 等（另 \1 个）"),
 )
 """How values are put together from parts, in the order in which they are looked for."""
-_KNOWN = re.compile(r"Known\? (verlwatch silence add .+), or for good: (verlwatch accept \S+)")
+_KNOWN = re.compile(
+    r"Known\? (?:(verlwatch silence add .+), or|To hear no more of it) until it grows: (verlwatch accept \S+)"
+)
 _SINCE = "{phase}{again}自第 {onset} 步起为 {after}，此前为 {before}（×{ratio:.2f}）"
 _AT = "{phase}{again}在第 {step} 步耗时 {after}，应为 {before}（×{ratio:.2f}）"
 _HOST = "若反复出现，检查主机：同节点的其他任务、存储、网络。"
@@ -224,6 +230,8 @@ def _title(message: Message) -> str | None:
             since = f"自第 {int(steps[-1]) + 1} 步起" if steps[-1].isdigit() else ""
             was = f"最高 {worst}，" if worst else ""
             text = f"{{phase}}{since}恢复正常（{was}基线 {{before}}）"
+        case "accepted" if "Accepted by" in facts:
+            text = "{phase}为 {after}（此前 {before}）：已由人工接受，除非再增大 25%，不再告知"
         case "accepted":
             text = "{phase}稳定在 {after}，今后以此为基线（原为 {before}）"
         case "run ended":
@@ -245,8 +253,9 @@ def _summary(message: Message) -> str | None:
     if message.closed_as is not None:
         facts = dict(message.facts)
         lasted = f"，第 {with_units(facts['Steps'])} 步" if "Steps" in facts else ""
-        cost = f"，共损失 {with_units(facts['Cost'])}" if "Cost" in facts else ""
-        text += f"。{REASONS[message.closed_as]}{lasted}{cost}"
+        cost = f"，共损失 {_value(message, 'Cost', facts['Cost'])}" if "Cost" in facts else ""
+        by_hand = "由人工接受" if "Accepted by" in facts else REASONS[message.closed_as]
+        text += f"。{by_hand}{lasted}{cost}"
     return text + "。"
 
 
@@ -275,7 +284,9 @@ def _advice(message: Message) -> tuple[str, ...]:
     """The rule's own for the phase, and as in English how to hear no more of it."""
     rule = RULES.get(message.rule)
     known = tuple(
-        f"已知情？{found[1]}；永久接受：{found[2]}" for line in message.advice if (found := _KNOWN.fullmatch(line))
+        f"已知情？{f'{found[1]}；' if found[1] else ''}在其增大前不再告知：{found[2]}"
+        for line in message.advice
+        if (found := _KNOWN.fullmatch(line))
     )
     if not message.advice or rule is None:
         return message.advice
