@@ -288,9 +288,9 @@ class App:
             systemd.reloading()
             try:
                 await self._reload(self._reread(), tasks, session)
-            except (ConfigError, SecretError, TlsError) as error:
+            except Exception as error:  # noqa: BLE001 - a reload ends no daemon, whatever it meets
                 log.warning("the configuration was not reloaded; the old one stays in force", error=str(error))
-                self._overview.config = replace(self._overview.config, reload_ok=False, error=str(error))
+                self._overview.config = replace(self._overview.config, reload_ok=False, error=str(error) or repr(error))
             systemd.notify("READY=1")
 
     async def _reload(self, new: Config, tasks: asyncio.TaskGroup, session: aiohttp.ClientSession) -> None:
@@ -298,19 +298,20 @@ class App:
         self._set_up_log(new)
         new = configuration.in_force(self.config, new)
         deliver = self._delivery(new, session, self._deliver.delivered())
-        tokens, pulse = roles.tokens(new), roles.pulse(new)
+        tokens, pulse, following = roles.tokens(new), roles.pulse(new), _following(new)
+        settings, lines, expected = configuration.settings(new), configuration.own_lines(new), roles.expected(new)
         with suppress(StoreUnavailable):  # then it is counted at the first turn
             await deliver.count()
         await self._deliver.drain(HANDOVER_S)
         # Nothing from here on waits: a stop finds either the old configuration in force or the new one.
         self.config = new
-        self._engine.reconfigure(configuration.settings(new))
-        self._engine.read_also(configuration.own_lines(new))
-        self._tail.reload(_following(new))
+        self._engine.reconfigure(settings)
+        self._engine.read_also(lines)
+        self._tail.reload(following)
         self._set_up_delivery(deliver)
         self._start_delivery(tasks)
         self._heartbeat.reconfigure(pulse)
-        self._judge.expect(roles.expected(new))
+        self._judge.expect(expected)
         if self._hub:
             self._hub.reconfigure(tokens)
         self._tidy_wanted.set()

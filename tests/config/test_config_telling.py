@@ -61,6 +61,19 @@ def test_the_core_gets_routes_windows_and_intervals(loads: Loads) -> None:
         ("maintenance: [{when: 'sun 2-3'}]", "must be a time of day"),
         ("maintenance: [{when: 2026-03-01 to 2026-03-02}]", "must be a weekly window or a span"),
         ("maintenance: [{when: 2026-03-02 01:00 to 2026-03-01 01:00}]", "ends before it begins"),
+        (
+            "timezone: Europe/Berlin\nmaintenance: [{when: 2026-03-29 02:30 to 2026-03-29 03:10}]",
+            "2:22: maintenance[0].when: there is no 2026-03-29 02:30 in Europe/Berlin: the clocks skip it",
+        ),
+        (
+            "timezone: Pacific/Apia\nmaintenance: [{when: 2011-12-29 10:00 to 2011-12-30 10:00}]",
+            "maintenance[0].when: there is no 2011-12-30 10:00 in Pacific/Apia",
+        ),
+        ("maintenance: [{when: 0001-01-01 00:00 to 9999-12-31 23:59}]", "0001-01-01 00:00 is too far off"),
+        (
+            "timezone: America/New_York\nmaintenance: [{when: 2026-01-01 00:00 to 9999-12-31 23:59}]",
+            "9999-12-31 23:59 is too far off",
+        ),
         ("timezone: Mars/Olympus", "'Mars/Olympus' is no time zone"),
         ("timezone: ../../etc/passwd", "is no time zone"),
         ("incidents: {repeat_warning: 1s}", "must be 5m or more, or off"),

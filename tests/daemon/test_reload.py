@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
+
+import aiohttp
 
 from tests.daemon.conftest import Starter
 from tests.daemon.harness import Sink
+from verlwatch.app import App
+from verlwatch.config import Config
+from verlwatch.status import ConfigStatus
 
 
 async def test_with_a_full_disk_the_daemon_goes_on_and_clears_away_later(
@@ -125,3 +132,36 @@ async def test_a_log_that_cannot_be_read_is_told_in_our_own_log_too(tmp_path: Pa
     (tmp_path / "folder.log").mkdir()
     daemon = await start("--log", tmp_path / "folder.log", "--state-dir", tmp_path / "state")
     await daemon.said('"state":"not a regular file"')
+
+
+async def test_no_error_of_a_reload_ends_the_daemon_or_changes_anything(tmp_path: Path, start: Starter) -> None:
+    config = tmp_path / "verlwatch.yaml"
+    good = "runs: [{logs: [train.log], from: beginning}]\n"
+    config.write_text(good)
+    daemon = await start("--config", config, "--state-dir", tmp_path / "state")
+    skipped = "maintenance: [{when: 2026-03-29 02:30 to 2026-03-29 03:10}]\n"
+    config.write_text(f"{good}timezone: Europe/Berlin\n{skipped}")
+    daemon.process.send_signal(signal.SIGHUP)
+    status = await daemon.until(lambda s: not s["config"]["reload_ok"])
+    assert "there is no 2026-03-29 02:30 in Europe/Berlin" in status["config"]["error"]
+    config.write_text(good)
+    daemon.process.send_signal(signal.SIGHUP)
+    await daemon.until(lambda s: s["config"]["reload_ok"])
+    assert await daemon.stop() == 0
+
+
+async def test_an_error_that_nobody_has_thought_of_ends_no_daemon_either() -> None:
+    def reread() -> Config:
+        raise OverflowError("not thought of")
+
+    app = App(Config(), None, reread, port_chosen=False)
+    overview = SimpleNamespace(config=ConfigStatus(path=None, loaded_at=0.0))
+    vars(app)["_overview"] = overview
+    vars(app)["_reload_wanted"].set()
+    async with asyncio.TaskGroup() as tasks, aiohttp.ClientSession() as session:
+        reloading = tasks.create_task(vars(App)["_reloads"](app, tasks, session))
+        while overview.config.reload_ok:
+            await asyncio.sleep(0)
+        assert not reloading.done()
+        reloading.cancel()
+    assert overview.config.error == "not thought of"

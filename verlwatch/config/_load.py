@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
 from verlwatch.config._fleet import HubAgent
 from verlwatch.config._own import OwnLine
 from verlwatch.config._problems import ConfigError, KeyPath, Locate, Problem, from_validation, problem
-from verlwatch.config._telling import Maintenance, Route
+from verlwatch.config._telling import Maintenance, Route, is_weekly, parse_span, parse_zone
 from verlwatch.config._yaml import Document, read
 from verlwatch.config.models import Config, Run, run_name
 from verlwatch.shell.notifiers import NOTIFIERS
@@ -56,7 +58,10 @@ def parse(document: Document) -> Config:
 
 def validate(value: Any, folder: Path | None, locate: Locate, problems: Iterable[Problem] = ()) -> Config:
     """``value`` as a Config, relative paths starting at ``folder``.  ``problems`` are those already known of it."""
-    found = [*problems, *(problem(locate(path), path, text) for path, text in (*_repeated(value), *_unknown(value)))]
+    found = [
+        *problems,
+        *(problem(locate(path), path, text) for path, text in (*_repeated(value), *_unknown(value), *_untimely(value))),
+    ]
     try:
         config = Config.model_validate(value, context={"folder": folder})
     except ValidationError as error:
@@ -119,6 +124,21 @@ def _unknown(value: Any) -> Iterator[tuple[KeyPath, str]]:
             if str(name) not in known:
                 among = f"; the receivers are {', '.join(known)}" if known else "; there are none"
                 yield ("routes", index, "receivers", place), f"{shortened(str(name))} is the name of no receiver{among}"
+
+
+def _untimely(value: Any) -> Iterator[tuple[KeyPath, str]]:
+    """Maintenances at times that the zone in force does not have; what is wrong in every zone is told elsewhere."""
+    for index, entry in _entries(value, "maintenance"):
+        when, zone = entry.get("when"), value.get("timezone")
+        if not isinstance(when, str) or is_weekly(when):
+            continue
+        with suppress(ValueError):
+            tz = ZoneInfo(parse_zone(zone)) if isinstance(zone, str) else None
+            parse_span(when)
+            try:
+                parse_span(when, tz)
+            except ValueError as error:
+                yield ("maintenance", index, "when"), str(error)
 
 
 def _entries(value: Any, *path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -23,6 +23,7 @@ _WEEKLY = re.compile(rf"(?:([a-z,-]+)\s+)?{_TIME}\s*-\s*{_TIME}", re.IGNORECASE)
 _ONCE = re.compile(r"(\S+[ T]\S+)\s+to\s+(\S+[ T]\S+)")
 _MIDNIGHT = 24 * 60
 _KNOWN_YEARS = (2020, 2050)
+_YEARS = (2000, 2200)
 _WEEK_S = 7 * 86_400
 
 
@@ -49,7 +50,10 @@ def _days(text: str) -> Iterator[int]:
 
 
 def parse_span(text: str, zone: tzinfo | None = UTC) -> tuple[float, float]:
-    """Epoch seconds of ``2026-03-01 02:00 to 2026-03-01 06:00``, local time of ``zone`` (None: the host's)."""
+    """Epoch seconds of ``2026-03-01 02:00 to 2026-03-01 06:00``, local time of ``zone`` (None: the host's).
+
+    Raises ValueError, also for a time that the clocks of ``zone`` skip.
+    """
     match = _ONCE.fullmatch(text.strip())
     try:
         begin, end = (datetime.fromisoformat(part) for part in (match.groups() if match else ("", "")))
@@ -58,12 +62,21 @@ def parse_span(text: str, zone: tzinfo | None = UTC) -> tuple[float, float]:
             "must be a weekly window or a span; write for example sun 02:00-06:00, or 2026-03-01 02:00 to "
             "2026-03-01 06:00"
         ) from None
-    starts_at, ends_at = (
-        (at if at.tzinfo or zone is None else at.replace(tzinfo=zone)).timestamp() for at in (begin, end)
-    )
+    starts_at, ends_at = _epoch(begin, zone), _epoch(end, zone)
     if ends_at <= starts_at:
         raise ValueError("ends before it begins; put the earlier time first")
     return starts_at, ends_at
+
+
+def _epoch(at: datetime, zone: tzinfo | None) -> float:
+    """Epoch seconds of a time, local time of ``zone`` where it has no offset of its own."""
+    shown = at.isoformat(" ", "minutes")
+    if not _YEARS[0] <= at.year < _YEARS[1]:
+        raise ValueError(f"{shown} is too far off; write a time from {_YEARS[0]} on and before {_YEARS[1]}")
+    seconds = (at if at.tzinfo or zone is None else at.replace(tzinfo=zone)).timestamp()
+    if datetime.fromtimestamp(seconds, at.tzinfo or zone).replace(tzinfo=at.tzinfo) != at:
+        raise ValueError(f"there is no {shown} in {zone or 'the time zone of this host'}: the clocks skip it")
+    return seconds
 
 
 def is_weekly(text: str) -> bool:
