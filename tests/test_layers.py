@@ -15,9 +15,13 @@ LAYERS: tuple[tuple[str, frozenset[str]], ...] = (
     # prefix of a module, what it may import of verlwatch (prefixes); the first prefix that fits counts
     ("verlwatch.core.types", frozenset()),
     ("verlwatch.core.phases", frozenset({"verlwatch.core.types"})),
+    ("verlwatch.core.metrics", frozenset({"verlwatch.core.types", "verlwatch.core.phases"})),
     ("verlwatch.core.steps", frozenset({"verlwatch.core.types", "verlwatch.core.phases"})),
     *(
-        (f"verlwatch.core.{sibling}", frozenset({"verlwatch.core.types", "verlwatch.core.phases"}))
+        (
+            f"verlwatch.core.{sibling}",
+            frozenset({"verlwatch.core.types", "verlwatch.core.phases", "verlwatch.core.metrics"}),
+        )
         for sibling in ("lines", "series", "rules", "incidents")
     ),
     ("verlwatch.core", frozenset({"verlwatch.core"})),
@@ -32,6 +36,7 @@ LAYERS: tuple[tuple[str, frozenset[str]], ...] = (
                 "verlwatch.core.types",
                 "verlwatch.core.settings",
                 "verlwatch.core.phases",
+                "verlwatch.core.metrics",
                 "verlwatch.shell",
             }
         ),

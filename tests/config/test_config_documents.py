@@ -37,7 +37,8 @@ def written_default(field: FieldInfo) -> str:
         return "required"
     if field.default in {None, ""}:
         return "–"
-    return "`[]`" if field.default == () else f"`{field.default}`"
+    default = f"[{', '.join(field.default)}]" if isinstance(field.default, tuple) else field.default
+    return f"`{default}`"
 
 
 def rows() -> Iterator[str]:
@@ -113,8 +114,8 @@ def test_the_example_holds_every_setting_and_writes_each_default_as_it_is() -> N
 
 def as_text(field: FieldInfo) -> Any:
     """The default as YAML gives it."""
-    if field.default is None or field.default == ():
-        return None if field.default is None else []
+    if field.default is None or isinstance(field.default, tuple):
+        return None if field.default is None else list(field.default)
     return str(field.default)
 
 

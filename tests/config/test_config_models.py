@@ -304,3 +304,11 @@ def test_the_schema_for_editors_knows_every_section_kind_and_default() -> None:
     assert set(schema["properties"]["receivers"]["items"]["discriminator"]["mapping"]) >= {"slack", "webhook"}
     assert schema["$defs"]["Reading"]["properties"]["poll_interval"]["default"] == "100ms"
     assert schema["$defs"]["Http"]["additionalProperties"] is False
+
+
+def test_the_judged_metrics_are_chosen_by_name(loads: Loads, complains: Complains) -> None:
+    assert settings(Config()).metrics == Settings().metrics
+    assert settings(loads("detection: {metrics: [throughput]}")).metrics == ("throughput",)
+    assert settings(loads("detection: {metrics: []}")).metrics == ()
+    (line,) = complains("detection: {metrics: [mfu]}")
+    assert "'mfu' is no metric that is judged; give one of throughput, mfu_actor" in line

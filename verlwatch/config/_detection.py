@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from verlwatch import fields
+from verlwatch.core.metrics import DEFAULT_MEASURES, MEASURES
 from verlwatch.core.phases import JUDGED, THROUGHPUT
 from verlwatch.fields import Model, Rate, Share, within
 
@@ -35,6 +36,16 @@ Limit = Annotated[
 ]
 
 
+def parse_metric(name: str) -> str:
+    """A metric that may be judged beside the phases."""
+    if name not in MEASURES:
+        raise ValueError(f"{name!r} is no metric that is judged; give one of {', '.join(MEASURES)}")
+    return name
+
+
+Metric = Annotated[str, AfterValidator(parse_metric), WithJsonSchema({"type": "string", "enum": list(MEASURES)})]
+
+
 class Detection(Model):
     """How readily a change is told."""
 
@@ -58,4 +69,9 @@ class Detection(Model):
         default=(),
         max_length=len(LIMITED),
         description="The most that a phase, or `step`, may take, whatever its past says: for example `gen > 300s`.",
+    )
+    metrics: tuple[Metric, ...] = Field(
+        default=DEFAULT_MEASURES,
+        max_length=len(MEASURES),
+        description=f"What is judged beside the phases and the step, of {', '.join(f'`{name}`' for name in MEASURES)}.",
     )

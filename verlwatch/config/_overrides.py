@@ -14,9 +14,10 @@ from verlwatch.config._problems import KeyPath, Place
 from verlwatch.config.models import Config
 from verlwatch.fields import Model
 
-_LISTS = frozenset(
-    {"runs", "lines", "receivers", "routes", "quiet_hours", "maintenance", "allowed_hosts", "agents", "limits"}
-)
+_LISTS = frozenset({
+    *("runs", "lines", "receivers", "routes", "quiet_hours", "maintenance", "allowed_hosts", "agents"),
+    *("limits", "metrics"),
+})  # fmt: skip
 
 
 def _single_values() -> Iterator[tuple[str, ...]]:

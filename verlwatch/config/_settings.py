@@ -35,6 +35,7 @@ def settings(config: Config) -> Settings:
         min_step_share=config.detection.min_step_share,
         accept_after_steps=config.detection.accept_after_steps,
         limits=config.detection.limits,
+        metrics=config.detection.metrics,
         line_limit=config.reading.line_limit,
         link=(config.external_url or "").rstrip("/"),
         policy=_telling.policy(config.incidents),

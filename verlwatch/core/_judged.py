@@ -10,6 +10,7 @@ from typing import Any
 from verlwatch.core import steps
 from verlwatch.core._early import Early
 from verlwatch.core.incidents import Ending
+from verlwatch.core.metrics import MEASURES
 from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT, phase
 from verlwatch.core.rules import RULES, Rule, View
 from verlwatch.core.series import Watch
@@ -47,21 +48,25 @@ class JudgedSeries:
         self._early = Early()
         self.is_async = False
 
-    def judge(self, at: At, facts: steps.StepFacts) -> tuple[bool, dict[str, Ending]]:
-        """Shows each metric's series its value: whether any value was new, and the changes that ended."""
+    def judge(self, at: At, facts: steps.StepFacts, measured: Mapping[str, float]) -> tuple[bool, dict[str, Ending]]:
+        """Shows each metric's series its value: whether any value was new, and the changes that ended.
+
+        ``measured`` are the measures that are judged beside the phases, as `core.metrics` has them.
+        """
         endings: dict[str, Ending] = {}
         fresh = False
-        for metric, value in facts.seconds.items():
+        for metric, value in {**measured, **facts.seconds}.items():
             # late values fill only series that are not past this step
             if at <= self.last.get(metric, (0, -1)) or metric in self.quarantined:
                 continue
-            if metric != THROUGHPUT and metric not in self.expected:
+            work = facts.work if metric not in MEASURES or metric == THROUGHPUT else Workload()
+            if metric not in MEASURES and metric not in self.expected:
                 self._early.update(SeriesKey(self.run, metric), at, value, self.recent.get(metric, ()))
-            watch = self.series.get(metric) or self._take_up(metric, at, value, facts)
+            watch = self.series.get(metric) or self._take_up(metric, at, value, work, facts.seconds.get(STEP, 0.0))
             fresh = fresh or metric in self.recent
             if watch is None:
                 continue
-            points = self._update(watch, at, value, facts.work)
+            points = self._update(watch, at, value, work)
             if metric in self.expected and self._early.forget(metric):
                 endings[metric] = Ending("accepted", at[1])
             for point in points:
@@ -70,8 +75,19 @@ class JudgedSeries:
                     endings[metric] = Ending(_ENDING[point.action], last)
         return fresh, endings
 
-    def diagnose(self, step: int, seconds: Mapping[str, float], told: frozenset[str]) -> tuple[Diagnosis, ...]:
-        """What the rules make of the open changes; ``told`` are the subjects of open incidents."""
+    def diagnose(
+        self,
+        step: int,
+        now: Mapping[str, float],
+        told: frozenset[str],
+        *,
+        values: Mapping[str, float],
+        release: str,
+    ) -> tuple[Diagnosis, ...]:
+        """What the rules make of the open changes; ``told`` are the subjects of open incidents.
+
+        ``now`` are the step's judged values by metric, ``values`` all that the ``release`` printed of it.
+        """
         changes, early = self.changes, self._early.changes
         if not (changes or early or self._limits):
             return ()
@@ -79,20 +95,36 @@ class JudgedSeries:
             self.run,
             step,
             changes,
-            seconds,
+            now,
             self.expected,
             self.settings.min_step_share,
             told,
-            early={metric: change for metric, change in early.items() if metric in seconds},
+            early={metric: change for metric, change in early.items() if metric in now},
             limits=self._limits,
             is_async=self.is_async,
+            metrics=self._measures(),
+            release=release,
+            per_token=steps.per_token_ms(values, now),
         )
         return tuple(diagnosis for rule in RULES for diagnosis in self._ask(rule, view))
 
     @property
     def changes(self) -> dict[str, ChangePoint]:
         """Open changes by metric."""
-        return {m: c for m, watch in self.series.items() if watch.change is not None and (c := watch.current)}
+        return {
+            m: c
+            for m, watch in self.series.items()
+            if watch.change is not None and self._is_judged(m) and (c := watch.current)
+        }
+
+    def _measures(self) -> frozenset[str]:
+        """The measures judged beside the phases; throughput is judged in the step's place where none is printed."""
+        return frozenset(m for m in self.settings.metrics if m != THROUGHPUT or STEP in self.recent)
+
+    def _is_judged(self, metric: str) -> bool:
+        if metric == THROUGHPUT:
+            return STEP not in self.recent or metric in self.settings.metrics
+        return metric in JUDGED or metric in self.settings.metrics
 
     def tune(self, settings: Settings) -> None:
         """Takes up other settings; baselines stay, and so does what the settings leave as it is."""
@@ -103,22 +135,22 @@ class JudgedSeries:
             watch.tune(rate, settings.accept_after_steps)
 
     # ------------------------------------------------------------------------------------------------ series
-    def _take_up(self, metric: str, at: At, value: float, facts: steps.StepFacts) -> Watch | None:
+    def _take_up(self, metric: str, at: At, value: float, work: Workload, step_s: float) -> Watch | None:
         """The series of a metric that is judged from now on; None if it is not, or not yet.
 
         The first values only wait: they are the slowest, and no measure of how many steps a month has.  So do those of
         a phase that takes so little of a step that it would have to triple before anybody is told.  When it takes
         more, what has waited is shown to its series first: the very step is judged.
         """
-        if metric not in JUDGED:
+        if not self._is_judged(metric):
             return None
         recent = self.recent.setdefault(metric, deque(maxlen=RECENT))
         past = self._waiting.setdefault(metric, deque(maxlen=RECENT))
-        least = self.settings.min_step_share / SLIGHT * facts.seconds.get(STEP, 0.0)
+        least = 0.0 if metric in MEASURES else self.settings.min_step_share / SLIGHT * step_s
         if value < least or len(recent) < SETTLING:
             self.last[metric] = at
             recent.append(value)
-            past.append((*at, value, *facts.work))
+            past.append((*at, value, *work))
             return None
         watch = self.series[metric] = self._watch(metric)
         attempt = 0
@@ -129,18 +161,21 @@ class JudgedSeries:
 
     def _watch(self, metric: str) -> Watch:
         """A new series."""
-        shares = phase("adv" if metric == "gen" and self.is_async else metric)  # waiting follows no tokens
+        # waiting follows no tokens, nor does a measure
+        shares = phase("adv" if metric in MEASURES or (metric == "gen" and self.is_async) else metric)
         return Watch(
             SeriesKey(self.run, metric),
             (shares.tokens, shares.longest),
             self._rate(),
-            worse="down" if metric == THROUGHPUT else "up",
+            worse=MEASURES[metric].worse if metric in MEASURES else "up",
             accept_after=self.settings.accept_after_steps,
         )
 
     def _rate(self) -> float:
         """False alarms per step that a series may raise: the run's budget over a month's steps and all it prints."""
-        seconds = self.recent.get(STEP) or [sum(median(values) for m, values in self.recent.items() if m != THROUGHPUT)]
+        seconds = self.recent.get(STEP) or [
+            sum(median(values) for m, values in self.recent.items() if m not in MEASURES)
+        ]
         step_s = min(max(median(seconds), 1.0), 3600.0)
         return min(1.0, self.settings.false_alarms_per_month / (MONTH_S / step_s * max(1, len(self.recent))))
 

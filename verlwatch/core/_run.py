@@ -14,7 +14,8 @@ from verlwatch.core._ordinals import Ordinals
 from verlwatch.core._telling import Told, calm, tell
 from verlwatch.core._work import Work, differences, gpus, named, work
 from verlwatch.core.incidents import Calm, Change, Context, Moment, Mute, OpenIncidents, Silences
-from verlwatch.core.phases import STEP
+from verlwatch.core.metrics import measured
+from verlwatch.core.phases import STEP, THROUGHPUT
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import Event, Incident, Samples, State, StepRow
 
@@ -155,11 +156,20 @@ class Run:
         self.prints_total = self.prints_total or steps.TOTAL_TOKENS in samples.values
         self.judged.is_async = self.judged.is_async or steps.is_async(samples.values, samples.origin.writer.name)
         facts = steps.read(samples.values, self.release, timings, prints_total=self.prints_total)
-        fresh, endings = self.judged.judge((attempt, samples.step), facts)
+        beside = measured(samples.values, self.settings.metrics)
+        if THROUGHPUT in beside and facts.seconds.get(STEP, 0.0) > 0.0:  # without validation and checkpoint, too
+            beside[THROUGHPUT] *= timings[STEP] / facts.seconds[STEP]
+        fresh, endings = self.judged.judge((attempt, samples.step), facts, beside)
         self.steps_seen += fresh
         if not fresh or self.finished:
             return
-        diagnoses = self.judged.diagnose(samples.step, facts.seconds, self.incidents.subjects)
+        diagnoses = self.judged.diagnose(
+            samples.step,
+            {**beside, **facts.seconds},
+            self.incidents.subjects,
+            values=samples.values,
+            release=self.release,
+        )
         self.mute = self._muted(attempt, samples.step, facts.seconds)
         moment = Moment(self.name, attempt, samples.step, now, self.mute)
         self._tell(self.incidents.update(diagnoses, endings, moment), moment, told)

@@ -6,7 +6,10 @@ Source: ``verl/trainer/ppo/metric_utils.py`` and ``verl/workers`` of 0.1 to 0.9.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from verlwatch.core.phases import PHASES, THROUGHPUT
 
 METRICS: Mapping[str, tuple[str, ...]] = {
     "throughput": ("perf/throughput",),
@@ -25,6 +28,52 @@ METRICS: Mapping[str, tuple[str, ...]] = {
     "prompt_length": ("prompt_length/mean",),
 }
 """Name -> keys, the newest first."""
+
+
+class Measure(NamedTuple):
+    """A metric that may be judged beside the phases, in a unit of its own (printed value × ``scale``).
+
+    A change counts from a share of ``least`` on, in the direction that is ``worse``.  ``phases`` are those that it
+    follows from: where their own changes explain it, it is no news.
+    """
+
+    unit: str
+    worse: Literal["up", "down"]
+    least: float
+    scale: float = 1.0
+    phases: tuple[str, ...] = ()
+
+
+_MEMORY = Measure("GB", "up", 0.05)
+MEASURES: Mapping[str, Measure] = {
+    THROUGHPUT: Measure("tokens/s/GPU", "down", 0.1, phases=tuple(phase.name for phase in PHASES if not phase.apart)),
+    "mfu_actor": Measure("%", "down", 0.1, 100.0, ("update_actor",)),
+    "mfu_critic": Measure("%", "down", 0.1, 100.0, ("update_critic",)),
+    "mfu_actor_infer": Measure("%", "down", 0.1, 100.0, ("old_log_prob",)),
+    "cpu_memory_used_gb": _MEMORY,
+    "max_memory_allocated_gb": _MEMORY,
+    "max_memory_reserved_gb": _MEMORY,
+    "critic_max_memory_allocated_gb": _MEMORY,
+    "critic_max_memory_reserved_gb": _MEMORY,
+}
+"""What `detection.metrics` may name.  verl prints MFU as a share of the promised FLOPS, here it is in percent."""
+DEFAULT_MEASURES = ("mfu_actor", "cpu_memory_used_gb", "max_memory_allocated_gb")
+
+
+def measured(values: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
+    """The values of the measures ``names`` in their units; one that was not printed is absent."""
+    found: dict[str, float] = {}
+    for name in names:
+        for key in METRICS[name]:
+            if key in values:
+                found[name] = MEASURES[name].scale * values[key]
+                break
+    return found
+
+
+def less_is_worse(name: str) -> bool:
+    """Whether less of it is worse, as of throughput."""
+    return name in MEASURES and MEASURES[name].worse == "down"
 
 
 def metrics(values: Mapping[str, float]) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from verlwatch.core.incidents import Maintenance, Policy, Route, Window, Zone
+from verlwatch.core.metrics import DEFAULT_MEASURES
 
 __all__ = ["Maintenance", "Policy", "Route", "Settings", "Window", "Zone"]
 
@@ -15,7 +16,8 @@ class Settings:
 
     ``receivers`` are the names of those who are told.  ``false_alarms_per_month`` is per run, all series together;
     ``min_step_share`` the part of a step that a changed phase must add to be told, ``limits`` the most seconds that a
-    phase (or ``step``) may take, whatever its past says.  ``routes`` say who of the receivers hears of what, ``policy``
+    phase (or ``step``) may take, whatever its past says, ``metrics`` the
+    measures judged beside the phases.  ``routes`` say who of the receivers hears of what, ``policy``
     how readily, ``quiet_hours`` and ``maintenance`` when not; their times are local times of ``zone``.
     """
 
@@ -24,6 +26,7 @@ class Settings:
     min_step_share: float = 0.01
     accept_after_steps: int = 200
     limits: tuple[tuple[str, float], ...] = ()
+    metrics: tuple[str, ...] = DEFAULT_MEASURES
     line_limit: int = 1 << 20
     max_runs: int = 1000
     link: str = ""

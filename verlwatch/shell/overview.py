@@ -17,7 +17,7 @@ from verlwatch import __version__
 from verlwatch.core._run import Run
 from verlwatch.core.engine import Engine
 from verlwatch.core.incidents import silence_state
-from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
+from verlwatch.core.phases import JUDGED, PHASES, STEP, THROUGHPUT
 from verlwatch.core.types import ClosedAs, Incident, Outcome, Transition
 from verlwatch.shell._incident_view import closed_incident, open_incident
 from verlwatch.shell._lag import Lag
@@ -298,7 +298,7 @@ def _run(run: Run, now: float) -> RunStatus:
         phases=tuple(
             _phase(run, metric, step)
             for metric in sorted(run.judged.recent, key=lambda metric: _ORDER.get(metric, len(_ORDER)))
-            if metric != THROUGHPUT
+            if metric in JUDGED and metric != THROUGHPUT
         ),
     )
 

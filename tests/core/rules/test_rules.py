@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,7 @@ from verlwatch.core.rules import (
     all_slow,
     early_slow,
     limit,
+    metric_shift,
     phase_drift,
     phase_noise,
     phase_shift,
@@ -46,9 +48,17 @@ def limited(**limits: float) -> View:
     return View("r", 120, {}, EXPECTED, EXPECTED, limits=limits)
 
 
+def measured(metric: str, effect: float, *others: ChangePoint, release: str = "") -> View:
+    """A run of which a measure has changed for the worse to stay, from 40 of its units."""
+    point = ChangePoint(SeriesKey("r", metric), "level", "opened", 120, 118, effect, "ratio", 40.0, 40.0 * effect)
+    changes = {p.series.metric: p for p in (point, *others)}
+    return View("r", 120, changes, EXPECTED, EXPECTED, metrics=frozenset({metric}), release=release)
+
+
 FIRES = {
     limit.NAME: limited(gen=39.0),
     early_slow.NAME: young("gen", 3.0),
+    metric_shift.NAME: measured("mfu_actor", 0.67),
     phase_spike.NAME: view(change("gen", 4.0, "spike")),
     phase_noise.NAME: view(change("gen", 3.0, "dispersion")),
     phase_drift.NAME: view(change("gen", 1.06, "drift")),
@@ -59,6 +69,7 @@ FIRES = {
 NEAR_MISS = {
     limit.NAME: limited(gen=40.0, testing=1.0),
     early_slow.NAME: young("adv", 3.0),
+    metric_shift.NAME: measured("mfu_actor", 0.91),
     phase_spike.NAME: view(change("adv", 4.0, "spike")),
     phase_noise.NAME: view(change("adv", 3.0, "dispersion"), change("gen", 3.0, "level")),
     phase_drift.NAME: view(change("gen", 1.06, "level"), change("adv", 1.5, "drift")),
@@ -148,3 +159,58 @@ def test_swings_explain_no_slow_step_and_are_none() -> None:
 def test_phases_that_only_swing_are_not_slower_together() -> None:
     noisy = [change(metric, 3.0, "dispersion") for metric in ("gen", "old_log_prob", "adv")]
     assert all_slow.diagnose(view(*noisy)) == ()
+
+
+def test_a_metric_is_no_news_where_the_phase_it_follows_from_explains_half_of_it() -> None:
+    slower = change("gen", 1.5, "level")._replace(series=SeriesKey("r", "update_actor"))
+    assert metric_shift.diagnose(measured("mfu_actor", 0.67, slower)) == ()
+    assert metric_shift.diagnose(measured("mfu_actor", 0.67, slower._replace(effect=1.05))) != ()
+    assert metric_shift.diagnose(measured("mfu_actor", 0.67, slower._replace(kind="dispersion"))) != ()
+    assert metric_shift.diagnose(measured("mfu_critic", 0.67, slower)) != ()
+    assert metric_shift.diagnose(measured("cpu_memory_used_gb", 1.3, slower)) != ()
+
+
+def test_throughput_beside_a_printed_step_is_this_rules_alone() -> None:
+    low = measured("throughput", 0.7)
+    assert step_slow.diagnose(low) == ()
+    assert [(d.severity, d.subject) for d in metric_shift.diagnose(low)] == [("info", "throughput")]
+    assert metric_shift.diagnose(measured("throughput", 0.7, change("step", 1.4, "level"))) == ()
+    assert metric_shift.diagnose(measured("throughput", 0.7, change("gen", 1.5, "level"))) == ()
+
+
+@pytest.mark.parametrize("kind", ["spike", "dispersion"])
+def test_what_does_not_last_is_no_shift_of_a_metric(kind: Literal["spike", "dispersion"]) -> None:
+    view = measured("cpu_memory_used_gb", 1.5)
+    passing = view.changes["cpu_memory_used_gb"]._replace(kind=kind)
+    assert metric_shift.diagnose(View("r", 120, {"cpu_memory_used_gb": passing}, {}, {}, metrics=view.metrics)) == ()
+
+
+@pytest.mark.parametrize(
+    ("release", "whose"),
+    [
+        ("0.4.x", "rank 0 only: this release"),
+        ("0.6-0.7.0", "the maximum over the ranks;"),
+        (">=0.7.1", "the maximum over the ranks;"),
+        (">=0.8", "rank 0 only: this release"),
+        ("", "rank 0 only in verl up to 0.5 and from 0.8 on, the maximum over the ranks in 0.6 and 0.7"),
+    ],
+)
+def test_whose_memory_is_told_depends_on_the_release(release: str, whose: str) -> None:
+    (told,) = metric_shift.diagnose(measured("max_memory_allocated_gb", 1.2, release=release))
+    assert told.evidence[0] == "since step 118: 48 GB instead of 40 GB"
+    assert told.evidence[1].startswith(whose)
+    assert (told.severity, told.cost_s) == ("warning", 0.0)
+
+
+def test_a_metric_that_nobody_chose_is_not_told() -> None:
+    assert metric_shift.diagnose(replace(measured("mfu_actor", 0.5), metrics=frozenset())) == ()
+
+
+def test_time_per_token_is_told_beside_the_seconds_where_the_step_prints_its_tokens() -> None:
+    point = change("gen", 1.6, "level")
+    now = EXPECTED | {"gen": 64.0}
+    seen = View("r", 120, {"gen": point}, now, EXPECTED, per_token={"gen": 0.8})
+    (told,) = phase_shift.diagnose(seen)
+    assert told.evidence[1] == "0.8 ms per token, expected 0.5 ms"
+    (waits,) = phase_shift.diagnose(replace(seen, is_async=True))
+    assert "per token" not in " ".join(waits.evidence)

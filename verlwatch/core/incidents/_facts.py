@@ -9,7 +9,7 @@ from statistics import median
 
 from verlwatch.core.incidents._grouping import ALL_SLOW, is_derived, places
 from verlwatch.core.incidents._words import amount, duration, listed, quantity
-from verlwatch.core.phases import THROUGHPUT
+from verlwatch.core.metrics import MEASURES
 from verlwatch.core.types import Diagnosis, Incident
 
 Facts = Iterator[tuple[str, str]]
@@ -22,6 +22,8 @@ _ALL = 0.995
 ADDS_TO_THE_STEP = "Adds to the step"
 NOISE = "phase_noise"
 """The rule whose values are spreads."""
+METRIC = "metric_shift"
+"""The rule whose values are no times, and cost none."""
 _PASSING = frozenset({"phase_spike", "early_slow", "limit"})
 _NOW = {**dict.fromkeys(_PASSING, "Took"), NOISE: "Noisy"}
 
@@ -101,8 +103,9 @@ def _of_closed(incident: Incident, step: int, context: Context) -> Facts:
     yield "Told at step", str(step)
     yield "Worst ratio", f"×{incident.worst_ratio:.2f}"
     yield "Baseline", shown(lead, lead.before)
-    yield "Noisy" if lead.rule == NOISE else "Slow", shown(lead, lead.after)
-    yield "Cost", cost(incident)
+    yield {NOISE: "Noisy", METRIC: "New level"}.get(lead.rule, "Slow"), shown(lead, lead.after)
+    if lead.rule != METRIC or incident.lost_s > 0:
+        yield "Cost", cost(incident)
     if context.gpus and incident.lost_s > 0:
         yield "GPU-hours lost", amount(context.gpus * incident.lost_s / 3600)
     if incident.by_hand:
@@ -119,12 +122,15 @@ def _of_open(incident: Incident, step: int, now: float, context: Context) -> Fac
     yield "Since step", f"{lead.onset}{_first_told(incident, now)}"
     yield "At step", str(step)
     seconds = ratio_in_seconds(lead, step, context)
-    yield "Ratio at equal work", f"×{lead.ratio:.2f}" + (f" (×{seconds:.2f} in seconds)" if seconds else "")
+    yield (
+        "Ratio" if lead.rule == METRIC else "Ratio at equal work",
+        f"×{lead.ratio:.2f}" + (f" (×{seconds:.2f} in seconds)" if seconds else ""),
+    )
     yield "Baseline", shown(lead, lead.before)
     yield _NOW.get(lead.rule, "New level"), shown(lead, lead.after)
     yield from _share(incident, context)
-    lost = duration(incident.lost_s)
-    yield "Lost so far", lost + _gpu_hours(incident, context)
+    if lead.rule != METRIC or incident.lost_s > 0:
+        yield "Lost so far", duration(incident.lost_s) + _gpu_hours(incident, context)
     if where := _where(lead):
         yield "Where", where
     if cause := likely_cause(incident):
@@ -147,7 +153,7 @@ def ratio_in_seconds(lead: Diagnosis, step: int, context: Context) -> float | No
     """Seconds now ÷ median seconds before the change, whatever the work was; None where it says nothing of its own."""
     changed = max(1, step - lead.onset + 1)
     earlier = [value for value in context.recent[:-changed] if isfinite(value) and value > 0]
-    if len(earlier) < FEW or lead.rule in {ALL_SLOW, NOISE, "limit"} or lead.subject == THROUGHPUT:
+    if len(earlier) < FEW or lead.rule in {ALL_SLOW, NOISE, "limit"} or lead.subject in MEASURES:
         return None
     return median(context.recent[-changed:]) / median(earlier)
 

@@ -2,7 +2,7 @@
 
 The graph of phases has three layers, and a cause explains what lies below it:
 
-    all_slow (host, network)  ──▶  phases (gen, ref, update_actor, …)  ──▶  step, throughput
+    all_slow (host, network)  ──▶  phases (gen, ref, update_actor, …)  ──▶  step, throughput, MFU
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from verlwatch.core.phases import STEP, THROUGHPUT
+from verlwatch.core.metrics import MEASURES
+from verlwatch.core.phases import STEP
 from verlwatch.core.types import Diagnosis, Scope, Severity
 
 ALL_SLOW = "all_slow"
 """The rule that says that every phase slowed at once: it leads whatever incident it belongs to."""
 
-DERIVED = frozenset({STEP, THROUGHPUT})
+DERIVED = frozenset({STEP, *(name for name, measure in MEASURES.items() if measure.phases)})
 RANK: dict[Severity, int] = {"info": 0, "warning": 1, "critical": 2}
 EVIDENCE = 8
 """So many lines of evidence are kept of what was said of many ranks."""

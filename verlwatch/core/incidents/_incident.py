@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from verlwatch.core.incidents._grouping import ALL_SLOW, is_derived, worst
 from verlwatch.core.incidents._reason import Mute
+from verlwatch.core.metrics import less_is_worse
 from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Notice
 
 
@@ -91,6 +92,11 @@ def joined(incident: Incident, diagnosis: Diagnosis, moment: Moment) -> Incident
     cost = 0.0 if is_counted else _cost_since_onset(diagnosis, moment)
     members = (*incident.diagnoses, diagnosis)
     return replace(incident, diagnoses=members, severity=severity, lost_s=incident.lost_s + cost)
+
+
+def worse_ratio(incident: Incident, lead: Diagnosis) -> float:
+    """The worst ratio so far; of throughput and the like the smallest."""
+    return (min if less_is_worse(lead.subject) else max)(incident.worst_ratio, lead.ratio)
 
 
 def _cost_since_onset(diagnosis: Diagnosis, moment: Moment) -> float:

@@ -4,8 +4,8 @@ Level-triggered: each step brings all diagnoses that hold, and an incident lasts
 
 * Phases whose changes began within TOGETHER steps of each other are one incident; the one that costs most leads it, or
   what explains all of them.
-* STEP and THROUGHPUT follow from the phases.  A diagnosis of theirs waits PATIENCE steps for a phase that explains it,
-  and one that turns up while the change of a phase fades out belongs to that change.
+* STEP, throughput and MFU follow from the phases.  A diagnosis of theirs waits PATIENCE steps for a phase that explains
+  it, and one that turns up while the change of a phase fades out belongs to that change.
 * What comes back within a few steps of its end is the same incident, open again.
 * What a person has accepted stays accepted while it lasts and does not grow by MOVED.
 * After the end of a run nothing opens until its next attempt.
@@ -29,10 +29,11 @@ from verlwatch.core.incidents._incident import (
     joined,
     new,
     reopened,
+    worse_ratio,
 )
 from verlwatch.core.incidents._policy import Policy
 from verlwatch.core.incidents._reason import MOVED, news
-from verlwatch.core.phases import THROUGHPUT
+from verlwatch.core.metrics import less_is_worse
 from verlwatch.core.types import ClosedAs, Diagnosis, Incident
 
 TOGETHER = 3
@@ -159,7 +160,7 @@ class OpenIncidents:
             state="firing" if incident.state == "firing" or waited else "pending",
             diagnoses=tuple(members),
             severity=severity,
-            worst_ratio=max(incident.worst_ratio, lead.ratio) if same else lead.ratio,
+            worst_ratio=worse_ratio(incident, lead) if same else lead.ratio,
             lost_s=lost,
         )
 
@@ -244,4 +245,4 @@ def _ending(incident: Incident, endings: Mapping[str, Ending], moment: Moment) -
 def _has_grown(accepted: float, diagnosis: Diagnosis) -> bool:
     """Whether it is worse by MOVED than what was accepted; of throughput less is worse."""
     factor = diagnosis.ratio / accepted
-    return (1 / factor if diagnosis.subject == THROUGHPUT else factor) >= MOVED
+    return (1 / factor if less_is_worse(diagnosis.subject) else factor) >= MOVED

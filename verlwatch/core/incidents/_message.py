@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from verlwatch.core.incidents._facts import ADDS_TO_THE_STEP, NOISE, Context, cost, facts, last_step, shown
+from verlwatch.core.incidents._facts import ADDS_TO_THE_STEP, METRIC, NOISE, Context, cost, facts, last_step, shown
 from verlwatch.core.incidents._grouping import ALL_SLOW
 from verlwatch.core.incidents._reason import MOVED
 from verlwatch.core.incidents._words import sparkline
@@ -86,7 +86,8 @@ def _title(incident: Incident, lead: Diagnosis, reason: Reason, step: int) -> st
 def _summary(incident: Incident, lead: Diagnosis, reason: Reason) -> str:
     if incident.state == "closed":
         how = f"{reason.capitalize()}{' by a person' if incident.by_hand else ''}"
-        return f"{lead.summary}. {how} after {_span(incident)}; it cost {cost(incident)}."
+        costs = "" if lead.rule == METRIC and incident.lost_s <= 0 else f"; it cost {cost(incident)}"
+        return f"{lead.summary}. {how} after {_span(incident)}{costs}."
     others = [f"{d.subject} ×{d.ratio:.2f}" for d in incident.diagnoses[1:]]
     return f"{lead.summary}{'; with it ' + ', '.join(others) if others else ''}."
 

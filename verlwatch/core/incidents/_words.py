@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import isfinite
 
-from verlwatch.core.phases import THROUGHPUT
+from verlwatch.core.metrics import MEASURES
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -23,7 +23,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 def quantity(metric: str, value: float) -> str:
     """A value of ``metric`` with its unit, in three significant digits."""
-    return f"{value:.3g} tokens/s/GPU" if metric == THROUGHPUT else duration(value)
+    return f"{value:.3g} {MEASURES[metric].unit}" if metric in MEASURES else duration(value)
 
 
 def duration(seconds: float) -> str:

@@ -13,6 +13,7 @@ from verlwatch.core.rules import (
     all_slow,
     early_slow,
     limit,
+    metric_shift,
     phase_drift,
     phase_noise,
     phase_shift,
@@ -39,6 +40,7 @@ class Rule(Protocol):
 RULES: tuple[Rule, ...] = (
     limit,
     early_slow,
+    metric_shift,
     phase_noise,
     phase_spike,
     phase_drift,

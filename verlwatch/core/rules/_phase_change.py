@@ -61,6 +61,8 @@ def diagnosis(rule: str, view: View, point: ChangePoint, summary: str, advice: t
     if now is not None and expected is not None:
         evidence = [f"step {view.step}: {metric} {now:.4g} {unit}, expected {expected:.4g} {unit} for its work"]
         cost = now - expected if metric != THROUGHPUT else 0.0
+        if (ms := view.per_token.get(metric)) and now > 0.0 and not (metric == "gen" and view.is_async):
+            evidence.append(f"{ms:.3g} ms per token, expected {ms * expected / now:.3g} ms")
     if metric == "gen" and view.is_async:
         evidence.append("this trainer is asynchronous: gen is the time it waits for samples")
     if (step := step_s(view)) and cost >= view.min_step_share * step:

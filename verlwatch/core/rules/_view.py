@@ -16,7 +16,9 @@ class View:
     old baseline expects of this step's work (seconds; tokens/s/GPU for throughput).  A change in a phase that adds less
     than ``min_step_share`` of a step is not worth a person's time; what is ``told`` already stays told until it ends.
     ``early`` are changes seen by a plain comparison where there is no baseline yet, ``limits`` the most seconds that
-    a metric may take.  Of a trainer that ``is_async`` gen is the time it waits for samples.
+    a metric may take.  ``metrics`` are the measures judged beside the phases, in the units of `core.metrics`, and
+    ``release`` says what they cover.  ``per_token`` are milliseconds per token at this step.  Of a trainer that
+    ``is_async`` gen is the time it waits for samples.
     """
 
     run: str
@@ -29,3 +31,6 @@ class View:
     early: Mapping[str, ChangePoint] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
     is_async: bool = False
+    metrics: frozenset[str] = frozenset()
+    release: str = ""
+    per_token: Mapping[str, float] = field(default_factory=dict)

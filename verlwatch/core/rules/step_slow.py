@@ -17,6 +17,8 @@ EXPLAINED = 0.5
 def diagnose(view: View) -> tuple[Diagnosis, ...]:
     """A diagnosis of the step, or of throughput where no step is printed, that the phases do not explain."""
     step, throughput = (_slower(view.changes.get(metric)) for metric in (STEP, THROUGHPUT))
+    if THROUGHPUT in view.metrics:  # a step is printed: `metric_shift` speaks of it
+        throughput = None
     if step and is_material(view, step) and (STEP in view.told or explained_s(view) < EXPLAINED * cost_s(step)):
         text = f"a step takes {step.effect:.2f}× as long since step {step.onset} and no phase accounts for it"
         return (diagnosis(NAME, view, step, text, ADVICE),)

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from datetime import tzinfo
 
 from verlwatch.core.fleet import AGENT_RULES
-from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT
+from verlwatch.core.metrics import MEASURES
+from verlwatch.core.phases import JUDGED, STEP
 from verlwatch.shell.http._html import (
     Html,
     clock,
@@ -138,7 +139,7 @@ def _incidents(incidents: Sequence[IncidentStatus], now: float, zone: tzinfo | N
 
 
 def _incident(one: IncidentStatus, now: float, zone: tzinfo | None) -> Html:
-    unit = "s" if one.phase in JUDGED and one.phase != THROUGHPUT else ""
+    unit = MEASURES[one.phase].unit if one.phase in MEASURES else "s" if one.phase in JUDGED else ""
     ended = f", {one.closed_as} at step {one.closed_step}" if one.closed_as else ""
     since = f"since step {one.onset_step}, noticed at step {one.opened_step}{ended}"
     known = one.before is not None and one.after is not None

@@ -32,6 +32,14 @@ PHASES: Mapping[str, str] = {
     "save_checkpoint": "保存检查点",
     STEP: "整步",
     THROUGHPUT: "吞吐",
+    "mfu_actor": "actor 的 MFU",
+    "mfu_critic": "critic 的 MFU",
+    "mfu_actor_infer": "actor 推理的 MFU",
+    "cpu_memory_used_gb": "主机内存",
+    "max_memory_allocated_gb": "显存峰值（已分配）",
+    "max_memory_reserved_gb": "显存峰值（已保留）",
+    "critic_max_memory_allocated_gb": "critic 显存峰值（已分配）",
+    "critic_max_memory_reserved_gb": "critic 显存峰值（已保留）",
     "all_phases": "全部阶段",
 }
 REASONS: Mapping[str, str] = {
@@ -49,6 +57,7 @@ REASONS: Mapping[str, str] = {
 LABELS: Mapping[str, str] = {
     "Since step": "起始步",
     "At step": "当前步",
+    "Ratio": "倍数",
     "Ratio at equal work": "同等工作量下的倍数",
     "Baseline": "基线",
     "Took": "耗时",
@@ -121,6 +130,29 @@ RULES: Mapping[str, Rule] = {
             "gen": ("单独一步变慢多半是拖尾：看该步的最长回答和抢占（preemption）。", _HOST),
             "reward": ("检查奖励服务或沙箱：超时、重试、排队。", _HOST),
             "": (_HOST,),
+        },
+    ),
+    "metric_shift": Rule(
+        _SINCE,
+        "自第 {onset} 步起{phase}为之前的 {ratio:.2f} 倍，目前为 {after}",
+        "",
+        {
+            THROUGHPUT: ("每步耗时与之前相同，但 token 变少：看被过滤或中止的样本。",),
+            **dict.fromkeys(
+                ("mfu_actor", "mfu_critic", "mfu_actor_infer"),
+                (
+                    "该阶段按 token 计的耗时与之前相同，说明计入的 FLOPs 变少："
+                    "看序列长度、packing 和 micro batch 大小。",
+                ),
+            ),
+            "cpu_memory_used_gb": (
+                "在进程被杀之前，看主机上什么在堆积："
+                "数据加载进程、offload 或锁页的缓冲、Ray 的 object store、其他任务。",
+            ),
+            "": (
+                "在显存耗尽之前，看最长的序列和 micro batch 大小；这是进程启动以来 PyTorch 分配器见过的峰值，"
+                "不含 vLLM 显存池和 NCCL。",
+            ),
         },
     ),
     "phase_noise": Rule(
