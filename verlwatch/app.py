@@ -222,12 +222,9 @@ class App:
             self._store.outbox,
             self._clock,
             lambda: [receiver.name for receiver in self.config.receivers],
-            self._wake_delivery,
+            lambda: self._deliver.notify(),  # noqa: PLW0108 - of those in force when it is called
         )
         return {**letters.actions(), **self._changes.actions()}
-
-    def _wake_delivery(self) -> None:
-        self._deliver.notify()
 
     def _committed(self, outcome: Outcome) -> None:
         self._overview.committed(outcome)
@@ -267,6 +264,7 @@ class App:
             seen += roles.remembered(self.config)
             try:
                 await self._store.outbox.drop_receivers({receiver.name for receiver in self.config.receivers}, now)
+                await self._deliver.count_strays()
                 await self._store.shipments.thin(self.config.agent.outbox_size)
                 await self._store.prune(now, keep_s, roles.room(self.config), seen)
             except StoreUnavailable as error:
@@ -317,6 +315,7 @@ class App:
         self._tidy_wanted.set()
         self._overview.config = ConfigStatus(path=self._path, loaded_at=self._clock.now())
         self._overview.runs = _shown(new)
+        roles.tell_of_removed(difference.receivers.removed, self._overview.open_incidents())
         log.info(
             "configuration reloaded",
             changed=list(difference.live),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import aiohttp
+import structlog
 
 from verlwatch import config as configuration
 from verlwatch.config import Config
 from verlwatch.core.engine import Engine
 from verlwatch.core.gather import Gatherer
+from verlwatch.core.types import Incident
 from verlwatch.fields import Secret, SecretError, read_secret
 from verlwatch.shell._line import Lines
 from verlwatch.shell.clock import Clock
@@ -28,6 +31,8 @@ from verlwatch.shell.overview import Overview
 from verlwatch.shell.state_dir import Served
 from verlwatch.shell.store import Store
 from verlwatch.status import Role
+
+log = structlog.get_logger(__name__)
 
 
 def engine(config: Config) -> Engine | Gatherer:
@@ -86,6 +91,18 @@ def delivery(
         delivered=delivered,
         open_incidents=lambda: {incident.id for incident in overview.open_incidents()},
     )
+
+
+def tell_of_removed(receivers: Iterable[str], incidents: Iterable[Incident]) -> None:
+    """Warns of receivers that were told of incidents which are open, and will not hear how those end."""
+    told = Counter(name for one in incidents for name in {name for notice in one.told for name in notice.receivers})
+    for name in receivers:
+        if told[name]:
+            log.warning(
+                "a receiver was removed that was told of open incidents; one of another name does not know them",
+                receiver=name,
+                incidents=told[name],
+            )
 
 
 def pulse(config: Config) -> Pulse | None:

@@ -6,9 +6,14 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.fakes.clock import VirtualClock
 from tests.fakes.outbox import notification, outcome
+from verlwatch.commands.outbox import _line
+from verlwatch.core.types import Incident, Notice
+from verlwatch.roles import tell_of_removed
+from verlwatch.shell.deliver import Deliver
 from verlwatch.shell.letters import PATH, Letters
 from verlwatch.shell.store import OutboxRow, Store
 
@@ -72,7 +77,12 @@ async def test_a_dead_letter_that_is_retried_is_due_at_once_and_goes_before_its_
     await store.outbox.dead(a1.id, NOW, "no")
     assert await due(store) == ["a2"]
     desk = Desk(store, "slack")
-    assert await desk.post("retry", ids=[a1.id]) == {"retried": (a1.id,), "superseded": (), "unknown": ()}
+    assert await desk.post("retry", ids=[a1.id]) == {
+        "retried": (a1.id,),
+        "superseded": (),
+        "removed": {},
+        "unknown": (),
+    }
     assert (await due(store), desk.woken) == (["a1"], 1)
 
 
@@ -84,7 +94,12 @@ async def test_a_dead_letter_is_not_sent_where_a_newer_one_of_its_incident_was_d
     a2 = (await store.outbox.due("slack", NOW, 10))[0]
     await store.outbox.done(a2.id, NOW)
     desk = Desk(store, "slack")
-    assert await desk.post("retry", all=True) == {"retried": (b.id,), "superseded": (a1.id,), "unknown": ()}
+    assert await desk.post("retry", all=True) == {
+        "retried": (b.id,),
+        "superseded": (a1.id,),
+        "removed": {},
+        "unknown": (),
+    }
     assert await due(store) == ["b"]
     assert [one["id"] for one in await desk.list()] == [a1.id, b.id]
 
@@ -93,8 +108,57 @@ async def test_what_is_no_dead_letter_of_a_receiver_in_force_is_not_retried(stor
     a, b = await rows(store, ("a", "i1"), ("b", "i2"))
     await store.outbox.dead(a.id, NOW, "no")
     assert await Desk(store, "other").post("retry", ids=[a.id, b.id, 999]) == {
-        "retried": (), "superseded": (), "unknown": (a.id, b.id, 999)
+        "retried": (), "superseded": (), "removed": {"slack": (a.id,)}, "unknown": (b.id, 999)
     }  # fmt: skip
+    assert (await Desk(store, "other").post("retry", all=True))["removed"] == {"slack": (a.id,)}
+
+
+async def test_dead_letters_are_dropped_all_or_those_of_one_receiver_and_what_waits_is_kept(store: Store) -> None:
+    rows = [notification(key, key, receiver=name) for key, name in (("a", "x"), ("b", "x"), ("c", "y"), ("d", "y"))]
+    await store.commit(outcome(*rows), NOW)
+    a, _ = await store.outbox.due("x", NOW, 9)
+    c, d = await store.outbox.due("y", NOW, 9)
+    for row in (a, c, d):
+        await store.outbox.dead(row.id, NOW, "no")
+    desk = Desk(store)
+    assert await desk.post("drop", all=True, receiver="y") == {"dropped": [c.id, d.id], "unknown": []}
+    assert await desk.post("drop", all=True) == {"dropped": [a.id], "unknown": []}
+    assert [one["dedup_key"] for one in await desk.list()] == ["b"]
+    with pytest.raises(ValueError, match="receiver"):
+        await desk.post("drop", all=True, receiver=3)
+
+
+async def test_the_status_tells_of_what_is_left_of_receivers_that_are_gone(store: Store) -> None:
+    await store.commit(outcome(notification("a", "i1", receiver="old"), notification("b", "i2", receiver="new")), NOW)
+    await store.outbox.drop_receivers({"new"}, NOW)
+    deliver = Deliver(store, {}, VirtualClock(NOW))
+    await deliver.count()
+    new, old = deliver.health()
+    assert (old.name, old.type, old.pending, old.dead) == ("old", "no longer configured", 0, 1)
+    assert "verlwatch outbox drop --all --receiver old" in str(old.last_error)
+    assert (new.name, new.pending) == ("new", 1)
+    await Desk(store).post("drop", all=True, receiver="old")
+    await deliver.count_strays()
+    assert [one.name for one in deliver.health()] == ["new"]
+
+
+def test_a_line_of_the_list_says_when_the_next_try_is() -> None:
+    letter = {
+        "id": 7, "status": "pending", "receiver": "team", "reason": "opened", "created_at": NOW, "attempts": 1,
+        "due_at": NOW + 90.0, "title": "gen is slow",
+    }  # fmt: skip
+    assert ", 1 try, next in 90 s  gen is slow" in _line(letter, NOW)
+    assert ", 2 tries  gen" in _line({**letter, "attempts": 2, "status": "dead", "due_at": None}, NOW)
+
+
+def test_a_receiver_that_is_gone_is_told_of_with_the_incidents_it_knows() -> None:
+    def told(name: str, *receivers: str) -> Incident:
+        notice = Notice(0.0, "opened", "warning", ("phase_shift", "gen"), 2.0, receivers)
+        return Incident(name, "r", 1, "firing", "warning", (), 1, 0.0, 2.0, told=(notice, notice))
+
+    with capture_logs() as logs:
+        tell_of_removed(("old", "idle"), [told("a", "old", "team"), told("b", "old"), told("c", "team")])
+    assert [(entry["receiver"], entry["incidents"], entry["log_level"]) for entry in logs] == [("old", 2, "warning")]
 
 
 async def test_what_is_dropped_is_neither_sent_nor_listed_and_does_not_come_back(store: Store) -> None:

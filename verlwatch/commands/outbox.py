@@ -26,6 +26,7 @@ EPILOG = """examples:
   verlwatch outbox retry 17          (a dead letter, once what its receiver refused it for is mended)
   verlwatch outbox retry --all
   verlwatch outbox drop 17
+  verlwatch outbox drop --all --receiver old-team    (dead letters of a receiver that is gone)
   sudo verlwatch outbox list --state-dir /var/lib/verlwatch    (of the daemon that systemd runs)
 
 The daemon that holds the state directory is asked, as by `verlwatch status`.  Where none runs its database is opened
@@ -49,7 +50,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     which.add_argument("ids", nargs="*", type=int, default=[], metavar="ID", help="number of a dead letter")
     which.add_argument("--all", action="store_true", help="all of them")
     drop = verbs.add_parser("drop", help="let go of what waits or was given up")
-    drop.add_argument("ids", nargs="+", type=int, metavar="ID", help="number of a message")
+    which = drop.add_mutually_exclusive_group(required=True)
+    which.add_argument("ids", nargs="*", type=int, default=[], metavar="ID", help="number of a message")
+    which.add_argument("--all", action="store_true", help="all dead letters; what still waits is kept")
+    drop.add_argument("--receiver", metavar="NAME", help="with --all: of this receiver alone")
     for verb, what in ((listing, _list), (retry, _retry), (drop, _drop)):
         _daemon.add_arguments(verb)
         verb.set_defaults(run_command=run, what=what)
@@ -73,18 +77,22 @@ def _list(args: argparse.Namespace, config: configuration.Config) -> int:
     if args.json:
         say_json(letters, orjson.OPT_INDENT_2)
         return 0
+    now = SystemClock().now()
     if not letters:
         say("nothing waits, and nothing was given up")
     for letter in letters:
-        say(printable(_line(letter)))
+        say(printable(_line(letter, now)))
         if letter["error"]:
             say(printable(f"         {letter['error']}"))
     return 0
 
 
-def _line(letter: dict[str, Any]) -> str:
+def _line(letter: dict[str, Any], now: float) -> str:
     created = datetime.fromtimestamp(letter["created_at"], UTC).astimezone()
-    tries = f", {letter['attempts']} tries" if letter["attempts"] else ""
+    attempts = letter["attempts"]
+    tries = f", {attempts} {'try' if attempts == 1 else 'tries'}" if attempts else ""
+    if attempts and letter["due_at"] is not None:
+        tries += f", next in {max(0.0, letter['due_at'] - now):.0f} s"
     return (
         f"{letter['id']:>7}  {letter['status']:<8} {letter['receiver']:<12} {letter['reason']:<10} "
         f"{created:%Y-%m-%d %H:%M:%S %z}{tries}  {letter['title']}"
@@ -97,11 +105,23 @@ def _retry(args: argparse.Namespace, config: configuration.Config) -> int:
     say(f"to be sent again: {_numbers(answer['retried'])}")
     if answer["superseded"]:
         say(f"not sent, newer messages of their incidents have been delivered: {_numbers(answer['superseded'])}")
-    return _unknown(answer, "no dead letter of a receiver that is configured")
+    for name, ids in answer.get("removed", {}).items():
+        print(printable(_stray(name, ids)), file=sys.stderr)
+    return _unknown(answer, "no dead letters") or int(bool(answer.get("removed") and not args.all))
+
+
+def _stray(name: str, ids: list[int]) -> str:
+    return (
+        f"not sent, no receiver is called {name} any more: {_numbers(ids)}; configure one of this name to have them "
+        f"sent, or let go of them: verlwatch outbox drop --all --receiver {name}"
+    )
 
 
 def _drop(args: argparse.Namespace, config: configuration.Config) -> int:
-    answer = _answer(args, config, f"{PATH}/drop", {"ids": args.ids})
+    if args.receiver is not None and not args.all:
+        raise ValueError("--receiver goes with --all; numbers are of one receiver each")
+    asked = {"all": True, "receiver": args.receiver} if args.all else {"ids": args.ids}
+    answer = _answer(args, config, f"{PATH}/drop", asked)
     say(f"dropped: {_numbers(answer['dropped'])}")
     return _unknown(answer, "neither waiting nor given up")
 

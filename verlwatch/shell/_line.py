@@ -167,6 +167,9 @@ class Lines:
         for line in self._lines:
             await line.count()
 
+    async def count_strays(self) -> None:
+        """Counts what is left of receivers that are not in force any more."""
+
     def notify(self, outcome: Outcome = _NOTHING) -> None:
         """There may be new rows: to be called after each commit, with what it held."""
         for line in self._lines:

@@ -64,11 +64,12 @@ class Retried(NamedTuple):
     """What became of dead letters that are to be sent again, by row id.
 
     ``superseded``: the receiver has taken a newer message of the incident, and an older one would tell what is over.
-    ``unknown``: no dead letter, or one for a receiver that is not configured.
+    ``removed``: of a receiver that is not configured, by its name.  ``unknown``: no dead letter.
     """
 
     retried: tuple[int, ...]
     superseded: tuple[int, ...]
+    removed: dict[str, tuple[int, ...]]
     unknown: tuple[int, ...]
 
 
@@ -171,6 +172,15 @@ class Outbox:
         """Lets go of a row that is pending or dead; whether there was one."""
         query = "UPDATE outbox SET status = 'dropped', finished_at = ? WHERE id = ? AND status IN ('dead', 'pending')"
         return bool(await self._within(_update, query, (now, row_id)))
+
+    async def drop_dead(self, receiver: str | None, now: float) -> list[int]:
+        """Lets go of all dead letters, or of one receiver's; their row ids."""
+        query = (
+            "UPDATE outbox SET status = 'dropped', finished_at = :now WHERE status = 'dead'"
+            " AND (:receiver IS NULL OR receiver = :receiver) RETURNING id"
+        )
+        rows = await self._within(_select, query, {"now": now, "receiver": receiver})
+        return sorted(row_id for (row_id,) in rows)
 
     async def drop_receivers(self, in_force: Collection[str], now: float) -> int:
         """Makes dead letters of the pending rows of all other receivers; how many."""
@@ -291,14 +301,20 @@ def _stats(sql: sqlite3.Connection) -> dict[str, OutboxStats]:
 def _revive(sql: sqlite3.Connection, ids: Collection[int] | None, receivers: Collection[str], now: float) -> Retried:
     dead = sql.execute(f"SELECT id, receiver, {_SUPERSEDED} FROM outbox AS row WHERE status = 'dead'").fetchall()  # noqa: S608
     letters = {row_id: superseded for row_id, receiver, superseded in dead if receiver in receivers}
-    asked = sorted(letters if ids is None else set(ids))
+    strays = {row_id: receiver for row_id, receiver, _ in dead if receiver not in receivers}
+    asked = sorted({*letters, *strays} if ids is None else set(ids))
+    removed: dict[str, tuple[int, ...]] = {}
+    for row_id in asked:
+        if name := strays.get(row_id):
+            removed[name] = (*removed.get(name, ()), row_id)
     retried = tuple(row_id for row_id in asked if letters.get(row_id) == 0)
     sql.executemany(
         "UPDATE outbox SET status = 'pending', attempts = 0, due_at = ?, error = '', finished_at = NULL WHERE id = ?",
         [(now, row_id) for row_id in retried],
     )
     superseded = tuple(row_id for row_id in asked if letters.get(row_id) == 1)
-    return Retried(retried, superseded, tuple(row_id for row_id in asked if row_id not in letters))
+    unknown = tuple(row_id for row_id in asked if row_id not in letters and row_id not in strays)
+    return Retried(retried, superseded, removed, unknown)
 
 
 def _drop_receivers(sql: sqlite3.Connection, in_force: Collection[str], now: float) -> int:

@@ -48,6 +48,8 @@ PATIENCE = 3
 DEFECTS = 5
 MAX_BACKOFF_S = 300.0
 SEND_LIMIT_S = 60.0
+NOT_CONFIGURED = "no longer configured"
+"""In the place of a receiver's type in the status."""
 STUCK_S = 300.0
 _STORE_RETRY_S = 1.0
 
@@ -69,9 +71,11 @@ class Deliver(Lines):
         open_incidents: Callable[[], Collection[str]] = tuple,
     ) -> None:
         """``delivered`` is what the receivers had taken before a reload, by name."""
+        self._strays: dict[str, OutboxStats] = {}
         lines = [
             _Receiver(
                 store,
+                self._seen,
                 notifier,
                 clock,
                 Resend(store.places, name, notifier, open_incidents),
@@ -82,6 +86,38 @@ class Deliver(Lines):
             for name, notifier in receivers.items()
         ]
         super().__init__(lines, clock)
+        self._outbox = store.outbox
+
+    async def count(self) -> None:
+        """See `Lines.count`."""
+        await super().count()
+        await self.count_strays()
+
+    async def count_strays(self) -> None:
+        """See `Lines.count_strays`."""
+        self._seen(await self._outbox.stats())
+
+    def _seen(self, stats: Mapping[str, OutboxStats]) -> None:
+        names = {line.name for line in self._lines}
+        self._strays = {
+            name: found for name, found in stats.items() if name not in names and (found.dead or found.pending)
+        }
+
+    def health(self) -> tuple[ReceiverStatus, ...]:
+        """Each receiver's rows and last error; then those that are no longer configured and have rows left."""
+        return (*super().health(), *(_stray(name, found) for name, found in sorted(self._strays.items())))
+
+
+def _stray(name: str, found: OutboxStats) -> ReceiverStatus:
+    return ReceiverStatus(
+        name=name,
+        type=NOT_CONFIGURED,
+        pending=found.pending,
+        dead=found.dead,
+        oldest_pending_at=found.oldest_pending_at,
+        last_error=f"no receiver is called {name} any more; `verlwatch outbox drop --all --receiver {name}` lets go of "
+        "its dead letters",
+    )
 
 
 class _Receiver(Line):
@@ -92,6 +128,7 @@ class _Receiver(Line):
     def __init__(
         self,
         store: Store,
+        seen: Callable[[Mapping[str, OutboxStats]], None],
         notifier: Notifier,
         clock: Clock,
         resend: Resend,
@@ -101,6 +138,7 @@ class _Receiver(Line):
     ) -> None:
         super().__init__(resend.name, notifier.TYPE, clock, delivered)
         self._outbox = store.outbox
+        self._seen = seen
         self._places = store.places
         self._notifier = notifier
         self._resend = resend
@@ -127,7 +165,9 @@ class _Receiver(Line):
 
     async def look(self) -> OutboxStats:
         """See `Line.look`."""
-        return (await self._outbox.stats()).get(self.name, OutboxStats())
+        stats = await self._outbox.stats()
+        self._seen(stats)
+        return stats.get(self.name, OutboxStats())
 
     def set_back(self, seconds: float) -> None:
         """See `Line.set_back`."""

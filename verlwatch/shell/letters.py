@@ -50,14 +50,25 @@ class Letters:
         return retried._asdict()
 
     async def _drop(self, asked: Json) -> Mapping[str, Any]:
-        """``{"ids": [1, 2]}``."""
+        """``{"ids": [1, 2]}``, or ``{"all": true}`` for all dead letters, with a ``receiver`` for those of one."""
         now = self._clock.now()
+        if asked.get("all") is True:
+            dropped = await self._outbox.drop_dead(_receiver(asked), now)
+            self._wake()
+            return {"dropped": dropped, "unknown": []}
         found = {row_id: await self._outbox.drop(row_id, now) for row_id in _ids(asked)}
         self._wake()
         return {
             "dropped": [row_id for row_id, was_there in found.items() if was_there],
             "unknown": [row_id for row_id, was_there in found.items() if not was_there],
         }
+
+
+def _receiver(asked: Json) -> str | None:
+    name = asked.get("receiver")
+    if name is not None and not isinstance(name, str):
+        raise ValueError('"receiver" must be the name of a receiver')
+    return name
 
 
 def _ids(asked: Json) -> list[int]:
