@@ -53,6 +53,21 @@ def test_who_would_get_them_is_said_whatever_the_time_of_day(
     assert "of training, to team\n" in capsys.readouterr().out
 
 
+def test_each_receiver_s_message_is_in_its_language(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "two.yaml"
+    config.write_text(
+        "receivers: [{name: a, type: webhook, url: 'https://a', language: zh}, {name: b, type: webhook, url: 'https://b'}]"
+    )
+    assert main(["replay", "--notify-dry-run", "--config", str(config), str(log)]) == 0
+    chinese, english = capsys.readouterr().out.split("\n\n")[:2]
+    assert ", to a\n" in chinese
+    assert "起始步" in chinese
+    assert ", to b\n" in english
+    assert "Since step" in english
+
+
 def test_a_log_without_incidents_causes_no_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "calm.log").write_text("".join(Training().steps(1, 60).lines))
     assert main(["replay", "--notify-dry-run", str(tmp_path / "calm.log")]) == 0

@@ -103,7 +103,7 @@ def test_a_daemon_is_shown_and_its_json_handed_on(serve: Serve, capsys: pytest.C
         (says(orjson.dumps(GOOD)[:-9], length=4000), "ended too early"),
         (says(b"", "HTTP/1.1 302 Found\r\nLocation: http://a..b/"), "answered 302"),
         (says(b"", "HTTP/1.1 404 Not Found"), "answered 404"),
-        (says(b"", "HTTP/1.1 401 No"), "--token-file"),
+        (says(b"", "HTTP/1.1 401 No"), "asks for a token; give its file with --token-file"),
         (lambda to, _: to.sendall(b"SSH-2.0-OpenSSH_9.6\r\n"), "no HTTP"),
         (lambda to, _: to.sendall(b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000), "no HTTP"),
         (lambda _, __: None, "closed without an answer"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.shell.http.fake import NOW, hub_status, status
 from verlwatch.commands.status import render
-from verlwatch.status import AgentStatus, ReceiverStatus, Status
+from verlwatch.status import AgentStatus, ReceiverStatus, SilenceStatus, Status
 
 
 def test_a_hub_names_its_agents_and_the_silent_ones_first() -> None:
@@ -39,6 +39,16 @@ def test_an_agent_says_that_it_is_one_and_how_its_hub_takes_what_it_reads() -> N
     text = render(Status(version="1", started_at=NOW, now=NOW, ready=True, role="agent", receivers=(hub,)))
     assert text.startswith("verlwatch 1, agent: ready\n")
     assert "receiver hub (hub): 9 delivered, 3 waiting, 0 given up\n  last error: the hub answered 401" in text
+
+
+def test_silences_in_force_are_shown() -> None:
+    one = SilenceStatus(
+        id="s1", run="prod-*", rule="*", phase="gen", host="*", rank="*", starts_at=NOW, ends_at=None,
+        comment="known", author="ada",
+    )  # fmt: skip
+    assert "\nsilences\n  s1  run prod-*, phase gen  until the runs end, by ada: known" in render(
+        replace(status(), silences=(one,))
+    )
 
 
 def test_a_long_name_of_a_file_is_cut() -> None:

@@ -59,8 +59,13 @@ def settings(args: argparse.Namespace) -> Settings:
     Raises:
         ConfigError: the configuration cannot be used.
     """
+    return configuration.settings(configured(args))
+
+
+def configured(args: argparse.Namespace) -> Config:
+    """What `verlwatch run` would be configured with.  Raises ConfigError."""
     base = configuration.load(args.config) if args.config else Config()
-    return configuration.settings(configuration.apply(base, os.environ, {}))
+    return configuration.apply(base, os.environ, {})
 
 
 def run_name(args: argparse.Namespace) -> str:

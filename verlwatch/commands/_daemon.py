@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import ssl
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import orjson
 from pydantic import ValidationError
@@ -23,6 +23,8 @@ from verlwatch.shell.printable import printable
 from verlwatch.shell.state_dir import Served, served
 
 TIMEOUT_S = 5.0
+CHANGE_TIMEOUT_S = 15.0
+"""For what has to be committed: longer than the daemon itself waits for that, so that it is the one to say so."""
 BODY_LIMIT = 64 << 20
 """Bytes of an answer; the status of a thousand runs has a few million."""
 IS_IT = "is the daemon running, and is this its address? (--url)"
@@ -30,6 +32,7 @@ _IS_KNOWN = (
     "is the daemon running, is this its address (--url), who has signed its certificate (--ca), and does it ask for "
     "one (--certificate, --key)?"
 )
+_KEY = re.compile(r"[0-9A-Za-z_-]{1,64}")
 _NAME_IT = "name another with --state-dir, or the daemon's address with --url"
 
 
@@ -64,7 +67,7 @@ def ask(
 
     Raises:
         NoDaemon: none serves anything.
-        OSError: no answer within TIMEOUT_S, or a no; the text names the URL.
+        OSError: no answer within TIMEOUT_S (CHANGE_TIMEOUT_S), or a no; the text names the URL.
         ValueError: the URL is none.
         SecretError, TlsError: a token, certificate or key cannot be used.
     """
@@ -93,9 +96,11 @@ def asking(
     return run
 
 
-def segment(text: str) -> str:
-    """``text`` as one part of the path of a URL."""
-    return quote(text, safe="")
+def key(text: str, what: str) -> str:
+    """``text`` as the id of something, which is one part of the path of a URL.  Raises ValueError."""
+    if not _KEY.fullmatch(text):
+        raise ValueError(f"{text!r} is no id of {what}; an id has up to 64 of A-Z, a-z, 0-9, - and _, such as 1a2b3c4d")
+    return text
 
 
 def _served(config: configuration.Config) -> Served:
@@ -162,15 +167,16 @@ async def _ask(
         raise ValueError(f"--url {error}") from None
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     body = None if asked is None else orjson.dumps(asked)
+    patience = TIMEOUT_S if method is None and asked is None else CHANGE_TIMEOUT_S
     try:
-        async with asyncio.timeout(TIMEOUT_S), open_session() as session:
+        async with asyncio.timeout(patience), open_session() as session:
             code, answer = await fetch(session, address, headers, BODY_LIMIT, context, body, method)
     except TimeoutError:
-        raise OSError(f"{url}: no whole answer within {TIMEOUT_S:g} s; {IS_IT}") from None
+        raise OSError(f"{url}: no whole answer within {patience:g} s; {IS_IT}") from None
     except DeliveryError as error:
         raise OSError(f"{url}: {error}; {_IS_KNOWN if context else IS_IT}") from None
     if code == 401:  # noqa: PLR2004 - HTTP's word for it
-        raise OSError(f"{url}: asks for another token; give its file with --token-file")
+        raise OSError(f"{url}: asks for {'another' if token else 'a'} token; give its file with --token-file")
     if code != 200:  # noqa: PLR2004 - HTTP's yes
         raise OSError(f"{url}: {_said(answer) or f'answered {code}; {IS_IT}'}")
     return answer

@@ -35,7 +35,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def _accept(args: argparse.Namespace, config: configuration.Config) -> int:
-    _daemon.ask(args, config, ACCEPT.format(id=_daemon.segment(args.id)), {})
+    _daemon.ask(args, config, ACCEPT.format(id=_daemon.key(args.id, "an incident")), {})
     until = f"unless it grows by {MOVED - 1:.0%}, or comes again once it has been back to normal"
     say(printable(f"{args.id} accepted: not told again {until}"))
     return 0

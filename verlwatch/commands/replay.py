@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import replace
 
 from verlwatch.commands import _common
@@ -10,9 +11,9 @@ from verlwatch.commands._output import say, say_json
 from verlwatch.core.engine import Engine
 from verlwatch.core.incidents import duration
 from verlwatch.core.settings import Settings
-from verlwatch.core.types import Message, Outcome, Transition
+from verlwatch.core.types import Language, Message, Outcome, Transition
 from verlwatch.replay import replay
-from verlwatch.shell.notifiers import message_text
+from verlwatch.shell.notifiers import in_language, message_text
 from verlwatch.shell.printable import printable
 
 NOBODY = "nobody"
@@ -51,9 +52,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 def run(args: argparse.Namespace) -> None:
     """Prints each change of each incident, or each message, as it comes up."""
     count, engine, run = 0, Engine(_settings(args)), _common.run_name(args)
+    languages = {receiver.name: receiver.language for receiver in _common.configured(args).receivers}
     with _common.bar() as progress:
         for outcome, now in replay(engine, args.logs, run, progress):
-            count += _show_messages(outcome, now) if args.notify_dry_run else _show_changes(outcome, as_json=args.json)
+            if args.notify_dry_run:
+                count += _show_messages(outcome, now, languages)
+            else:
+                count += _show_changes(outcome, as_json=args.json)
     if not count and not args.json:
         steps = engine.runs[run].steps_seen if run in engine.runs else 0
         say(f"nothing found in {steps} steps with timing" + _common.too_few(steps))
@@ -74,13 +79,15 @@ def _show_changes(outcome: Outcome, *, as_json: bool) -> int:
     return len(outcome.transitions)
 
 
-def _show_messages(outcome: Outcome, now: float) -> int:
-    """Each message once, with all who get it."""
-    receivers: dict[str, list[str]] = {}
-    messages: dict[str, Message] = {}
+def _show_messages(outcome: Outcome, now: float, languages: Mapping[str, Language]) -> int:
+    """Each message once in each language that it is read in, with all who get it; ``languages`` by receiver."""
+    receivers: dict[tuple[str, Language], list[str]] = {}
+    messages: dict[tuple[str, Language], Message] = {}
     for notification in outcome.notifications:
-        receivers.setdefault(notification.dedup_key, []).append(notification.receiver)
-        messages[notification.dedup_key] = notification.message
+        language = languages.get(notification.receiver, "en")
+        key = notification.dedup_key, language
+        receivers.setdefault(key, []).append(notification.receiver)
+        messages[key] = in_language(notification.message, language)
     for key, message in messages.items():
         names = ", ".join(name for name in receivers[key] if name != NOBODY)
         head = f"after {duration(now)} of training" + (f", to {names}" if names else "")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import getpass
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any, NoReturn
 
+import orjson
 from pydantic import TypeAdapter
 
 from verlwatch import config as configuration
@@ -36,6 +39,19 @@ _HELP = {
 }
 
 
+class _Verb(argparse.ArgumentParser):
+    """Says of a time that is taken for an option what a time looks like."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the program."""
+        form = (
+            "; a time is a number with a unit, such as 2h or 30m, and not negative"
+            if "argument --for" in message
+            else ""
+        )
+        super().error(f"{message}{form}")
+
+
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declares the command."""
     parser = subparsers.add_parser(
@@ -44,7 +60,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verbs = parser.add_subparsers(metavar="add|list|remove", required=True)
+    verbs = parser.add_subparsers(metavar="add|list|remove", required=True, parser_class=_Verb)
     adding = verbs.add_parser("add", help="silence incidents that fit")
     for name in PATTERNS:
         adding.add_argument(f"--{name}", metavar="PATTERN", help=_HELP[name])
@@ -66,7 +82,8 @@ def _add(args: argparse.Namespace, config: configuration.Config) -> int:
     asked = {name: getattr(args, name) for name in PATTERNS}
     asked |= {"for": args.lasts, "comment": args.comment, "author": args.author or _user()}
     _, body = _daemon.ask(args, config, SILENCES, {key: value for key, value in asked.items() if value is not None})
-    say(printable(_line(TypeAdapter(SilenceStatus).validate_json(body))))
+    say(printable(line(TypeAdapter(SilenceStatus).validate_json(body))))
+    say(printable(_covers(orjson.loads(body).get("covers"))))
     return 0
 
 
@@ -77,19 +94,29 @@ def _list(args: argparse.Namespace, config: configuration.Config) -> int:
         say_json(silences)
         return 0
     for silence in sorted(silences, key=lambda one: one.starts_at):
-        say(printable(_line(silence)))
+        say(printable(line(silence)))
     if not silences:
         say("nothing is silenced")
     return 0
 
 
 def _remove(args: argparse.Namespace, config: configuration.Config) -> int:
-    _daemon.ask(args, config, f"{SILENCES}/{_daemon.segment(args.id)}", method="DELETE")
+    _daemon.ask(args, config, f"{SILENCES}/{_daemon.key(args.id, 'a silence')}", method="DELETE")
     say(printable(f"{args.id} removed; what it held back and still holds is told now"))
     return 0
 
 
-def _line(silence: SilenceStatus) -> str:
+def _covers(covers: Mapping[str, Any] | None) -> str:
+    """What a silence holds back at present."""
+    if not covers or not (runs := covers["runs"]):
+        return "covers no run at present" if covers else "it is not known what it covers"
+    named = f"run {runs[0]}" if len(runs) == 1 else f"{len(runs)} runs"
+    count = covers["incidents"]
+    return f"covers {named}: {count or 'no'} open incident{'' if count == 1 else 's'}"
+
+
+def line(silence: SilenceStatus) -> str:
+    """A silence as a person reads it."""
     patterns = ((name, getattr(silence, name)) for name in PATTERNS)
     what = ", ".join(f"{name} {pattern}" for name, pattern in patterns if pattern != "*")
     until = "until the runs end" if silence.ends_at is None else f"until {_time(silence.ends_at)}"

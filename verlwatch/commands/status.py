@@ -9,7 +9,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from verlwatch import config as configuration
-from verlwatch.commands import _daemon
+from verlwatch.commands import _daemon, silence
 from verlwatch.commands._output import say, say_json
 from verlwatch.fields import SecretError
 from verlwatch.shell.fleet.tls import TlsError
@@ -103,6 +103,9 @@ def render(status: Status) -> str:
         lines.append(f"\nreceiver {receiver.name} ({receiver.type}): {counts}")
         if receiver.last_error:
             lines.append(f"  last error: {receiver.last_error}")
+    if status.silences:
+        lines.append("\nsilences")
+    lines += [f"  {silence.line(one)}" for one in sorted(status.silences, key=lambda one: one.starts_at)]
     if status.heartbeat is not None:
         lines.append(f"\nheartbeat: {_heartbeat(status.heartbeat, status.now)}")
     return "\n".join(lines)

@@ -93,7 +93,7 @@ class Engine(Reads):
         return None if silence is None else merged((Outcome(states=(_kept(silence, forget=True),)), self._look(now)))
 
     def accept_incident(self, key: str, now: float) -> Outcome | None:
-        """A person takes what an open incident tells of for the normal case; None if none has that id."""
+        """A person wants to hear no more of an open incident unless it grows; None if none has that id."""
         told = Told()
         for run in self.runs.values():
             if run.accept(key, now, told):

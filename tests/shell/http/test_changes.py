@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
+from tests.core.training import Training
 from verlwatch.core.engine import Engine
 from verlwatch.core.gather import Gatherer
 from verlwatch.core.settings import Settings
+from verlwatch.core.types import Chunk
 from verlwatch.fields import Secret
 from verlwatch.shell.http import changes
 from verlwatch.shell.http.changes import Changes, silence_of
@@ -101,6 +103,7 @@ async def test_a_silence_is_made_and_removed(ask: Ask, judging: Judging) -> None
     assert made == {
         "id": made["id"], "run": "prod-*", "rule": "*", "phase": "gen", "host": "*", "rank": "*",
         "starts_at": NOW, "ends_at": NOW + 7200.0, "comment": "known", "author": "ada",
+        "covers": {"runs": [], "incidents": 0},
     }  # fmt: skip
     assert isinstance(judging.engine, Engine)
     assert [silence.id for silence in judging.engine.silences] == [made["id"]]
@@ -139,6 +142,12 @@ async def test_a_page_of_another_site_cannot_silence_anything(ask: Ask) -> None:
     [
         ({}, "that would silence everything"),
         ({"comment": "all"}, "that would silence everything"),
+        ({"run": "**"}, "that would silence everything"),
+        ({"run": "?*", "phase": "*?", "host": "**"}, "that would silence everything"),
+        ({"run": ""}, "run: must be a text of 1 to 200"),
+        ({"run": 0}, "run: must be a text of 1 to 200"),
+        ({"run": "a", "comment": 0}, "comment: must be a text"),
+        ({"run": "a", "for": "-1h"}, "for: must be a number with a unit"),
         ({"run": "a", "for": "soon"}, "for: must be a number with a unit"),
         ({"run": "a", "for": "0s"}, "for: must be more than 0s"),
         ({"run": "a", "for": "31d"}, "at most 30d"),
@@ -152,6 +161,23 @@ async def test_what_is_wrong_with_a_silence_is_said(ask: Ask, asked: dict[str, A
     code, said = await ask("POST", SILENCES, json=asked)
     assert code == 400
     assert words in said["error"]
+
+
+def test_what_fits_every_name_is_the_same_as_a_star() -> None:
+    silence = silence_of({"run": "?*", "phase": "gen", "rank": "?"}, NOW)
+    assert (silence.run, silence.phase, silence.rank) == ("*", "gen", "?")
+
+
+async def test_a_silence_says_what_it_covers_at_present(ask: Ask, judging: Judging) -> None:
+    training = Training().steps(1, 60).steps(61, 80, gen=80.0)
+    assert isinstance(judging.engine, Engine)
+    judging.engine.feed(Chunk("train.log", 1, 0, "".join(training.lines).encode()), NOW)
+    _, made = await ask("POST", SILENCES, json={"run": "tr*"})
+    assert made["covers"] == {"runs": ["train"], "incidents": 1}
+    _, made = await ask("POST", SILENCES, json={"run": "tr*", "phase": "ref"})
+    assert made["covers"] == {"runs": ["train"], "incidents": 0}
+    _, made = await ask("POST", SILENCES, json={"run": "other"})
+    assert made["covers"] == {"runs": [], "incidents": 0}
 
 
 def test_without_a_time_it_lasts_until_the_end_of_the_run() -> None:

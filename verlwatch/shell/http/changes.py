@@ -54,8 +54,16 @@ class Changes:
 
     async def _silence(self, asked: Json) -> Mapping[str, Any]:
         silence = silence_of(asked, self._clock.now())
-        await self._ask(lambda engine, now: None if _is_full(engine) else engine.silence(silence, now), _FULL)
-        return silence_state(silence)
+        covers: dict[str, Any] = {}
+
+        def take(engine: Engine, now: float) -> Outcome | None:
+            if _is_full(engine):
+                return None
+            covers.update(_covered(engine, silence))
+            return engine.silence(silence, now)
+
+        await self._ask(take, _FULL)
+        return {**silence_state(silence), "covers": covers}
 
     async def _end_silence(self, asked: Json) -> Mapping[str, Any]:
         key = str(asked["id"])
@@ -92,6 +100,13 @@ class Changes:
             raise LookupError(missing)
 
 
+def _covered(engine: Engine, silence: Silence) -> dict[str, Any]:
+    """What it has to do with at present: the runs that have not ended, and how many of their open incidents."""
+    runs = [run for run in engine.runs.values() if not run.finished and silence.fits_run(run.name)]
+    incidents = sum(silence.covers(incident) for run in runs for incident in run.incidents)
+    return {"runs": [run.name for run in runs], "incidents": incidents}
+
+
 def _is_full(engine: Engine) -> bool:
     return sum(1 for _ in engine.silences) >= SILENCES_MOST
 
@@ -104,7 +119,7 @@ def silence_of(body: Mapping[str, Any], now: float) -> Silence:
     known = {*PATTERNS, "for", "comment", "author"}
     if unknown := sorted(map(str, body.keys() - known)):
         raise ValueError(f"unknown: {', '.join(unknown)[:TEXT_LENGTH]}; known are {', '.join(sorted(known))}")
-    patterns = {name: _text(body, name, "*", PATTERN_LENGTH) for name in PATTERNS}
+    patterns = {name: _pattern(_text(body, name, "*", PATTERN_LENGTH)) for name in PATTERNS}
     if set(patterns.values()) == {"*"}:
         raise ValueError(f"that would silence everything; give at least one of {', '.join(PATTERNS)}")
     lasts = body.get("for")
@@ -125,8 +140,16 @@ def silence_of(body: Mapping[str, Any], now: float) -> Silence:
     )
 
 
+def _pattern(pattern: str) -> str:
+    """``*`` for what fits every name, however it is written."""
+    return "*" if "*" in pattern and set(pattern) <= set("*?") else pattern
+
+
 def _text(body: Mapping[str, Any], name: str, default: str, most: int) -> str:
-    text = body.get(name) or default
-    if not isinstance(text, str) or not text.isprintable() or len(text) > most:
-        raise ValueError(f"{name}: must be a text of at most {most} printable characters")
+    """What stands there; the default where nothing does, which for a pattern is not the same as an empty text."""
+    text = body.get(name)
+    if text is None:
+        return default
+    if not isinstance(text, str) or not text.isprintable() or len(text) > most or (default and not text):
+        raise ValueError(f"{name}: must be a text of {'1 to' if default else 'at most'} {most} printable characters")
     return text
