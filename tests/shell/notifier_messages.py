@@ -27,11 +27,14 @@ def everywhere(text: str) -> Message:
     )
 
 
+_SAMPLE = sample_message()
 OPENED = replace(
-    sample_message(),
+    _SAMPLE,
+    incident="7e57c0de",
     run="qwen2-7b-grpo",
     title="qwen2-7b-grpo: gen took ×3.94 at step 120: 394 s instead of 100 s",
     summary="Generation took ×3.94 the time its tokens explain; with it step ×2.20.",
+    advice=tuple(line.replace(_SAMPLE.incident, "7e57c0de") for line in _SAMPLE.advice),
     link="http://127.0.0.1:9878/",
 )
 ESCALATED = replace(

@@ -86,7 +86,7 @@ def test_what_does_not_fit_is_counted_and_the_footer_stays() -> None:
     lines = shown.split("\n")
     assert len(shown.encode()) <= 2000
     assert lines[0] == "head"
-    assert lines[-2] == f"… and {22 - sum(line.startswith('> x') for line in lines)} more"
+    assert lines[-2] == f"… and {23 - sum(line.startswith('> x') for line in lines)} more"
     assert "incident 7e57c0de · message 7e57c0de-1" in lines[-1]
     assert lines[-1].endswith("[status page](http://127.0.0.1:9878/)")
 

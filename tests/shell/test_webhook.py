@@ -55,7 +55,7 @@ def test_a_number_that_is_not_finite_is_null() -> None:
 
 def test_the_document_shows_the_body_of_the_sample_message() -> None:
     (example,) = re.findall(r"```json\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
-    assert json.loads(example) == WebhookNotifier.render(sample_message(), "7e57c0de-1")
+    assert json.loads(example) == WebhookNotifier.render(sample_message(), "sample-1767225600-1")
 
 
 async def test_the_document_s_check_accepts_what_is_sent_and_nothing_else(

@@ -17,6 +17,7 @@ from verlwatch.config import Config
 from verlwatch.core.incidents import route
 from verlwatch.core.types import Severity
 from verlwatch.fields import ReceiverConfig, SecretError
+from verlwatch.shell.clock import SystemClock
 from verlwatch.shell.printable import printable
 
 EPILOG = """examples:
@@ -66,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
         text = f"no receiver is called {args.receiver}; known: {known}" if known else "no receiver is configured"
         print(text, file=sys.stderr)
         return 2
-    return max(asyncio.run(_tell(receiver, dry_run=args.dry_run)) for receiver in chosen)
+    now, link = SystemClock().now(), configuration.settings(config).link
+    return max(asyncio.run(_tell(receiver, now, link, dry_run=args.dry_run)) for receiver in chosen)
 
 
 def _show_route(config: Config, wanted: str, rule: str, run: str) -> int:
@@ -84,25 +86,31 @@ def _show_route(config: Config, wanted: str, rule: str, run: str) -> int:
     return 0
 
 
-async def _tell(receiver: ReceiverConfig, *, dry_run: bool) -> int:
+async def _tell(receiver: ReceiverConfig, now: float, link: str, *, dry_run: bool) -> int:
     from verlwatch.shell.notifiers import (  # noqa: PLC0415 - other commands need no HTTP client
         DeliveryError,
         build,
         in_language,
         notifier_type,
         open_session,
+        sample_end,
         sample_message,
     )
 
-    message, key = in_language(sample_message(), receiver.language), "sample-1"
+    message = sample_message(now, link)
+    opened, ended = (in_language(one, receiver.language) for one in (message, sample_end(message)))
+    key = f"{message.incident}-1"
     if dry_run:
-        payload = notifier_type(receiver).render(message, key)
+        payload = notifier_type(receiver).render(opened, key)
         say_json(payload, orjson.OPT_INDENT_2)
         return 0
     try:
         async with open_session() as session:
             notifier = build(receiver, session)
-            await notifier.send(notifier.render(message, key), key)
+            await notifier.send(notifier.render(opened, key), key)
+            if notifier.PAGES:
+                key = f"{message.incident}-2"
+                await notifier.send(notifier.render(ended, key), key)
     except (DeliveryError, SecretError) as error:
         print(f"{receiver.name}: not delivered: {error}", file=sys.stderr)
         return 1

@@ -18,7 +18,7 @@ from verlwatch.shell.notifiers._base import (
     TransientError,
 )
 from verlwatch.shell.notifiers._http import fetch, open_session
-from verlwatch.shell.notifiers._sample import sample_message
+from verlwatch.shell.notifiers._sample import sample_end, sample_message
 from verlwatch.shell.notifiers._text import message_text
 from verlwatch.shell.notifiers._words import in_language
 from verlwatch.shell.notifiers.alertmanager import AlertmanagerNotifier
@@ -50,6 +50,7 @@ __all__ = [
     "message_text",
     "notifier_type",
     "open_session",
+    "sample_end",
     "sample_message",
 ]
 

@@ -60,6 +60,8 @@ class Notifier(Protocol):
     """(n, seconds): the channel takes n messages in any so many seconds.  Where more wait, they come as one digest."""
     DIGEST: ClassVar[bool] = True
     """False where each incident is an alert of its own in the channel: what is over RATE waits instead."""
+    PAGES: ClassVar[bool] = False
+    """True where what is open calls somebody until it is closed: a test must end."""
     Config: ClassVar[type[ReceiverConfig]]
     language: Language = "en"
     """Of the messages that `render` is given."""

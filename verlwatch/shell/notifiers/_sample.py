@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from verlwatch.core.types import Message
 
 SAMPLE_AT = 1_767_225_600.0
@@ -12,10 +14,14 @@ _RECENT = (
 """As the sparkline shows them."""
 
 
-def sample_message(at: float = SAMPLE_AT) -> Message:
-    """What a slow generation phase looks like, marked as a test; ``at`` in epoch seconds."""
+def sample_message(at: float = SAMPLE_AT, link: str = "") -> Message:
+    """What a slow generation phase looks like, marked as a test; ``at`` in epoch seconds.
+
+    Each second has an incident of its own, so that no channel takes it for one that it knows.
+    """
+    incident = f"sample-{int(at)}"
     return Message(
-        incident="7e57c0de",
+        incident=incident,
         reason="opened",
         run="example-run",
         rule="phase_spike",
@@ -34,15 +40,28 @@ def sample_message(at: float = SAMPLE_AT) -> Message:
             ("Ratio at equal work", "×3.94"),
             ("Baseline", "100 s"),
             ("Took", "394 s"),
-            ("Lost so far", "294 s"),
+            ("Lost so far", "294 s, 0.65 GPU-hours"),
+            ("Likely cause", "a straggler, or another job on the host (a guess from one step)"),
+            ("Configured", "rollout.gpu_memory_utilization = 0.6, rollout.max_num_seqs = 256"),
         ),
         evidence=(
             "step 120: gen 394 s, expected 100 s for its work",
             "adds 294 s to a step of 253 s (+116%)",
         ),
-        advice=("If it stays: compare rollout.gpu_memory_utilization and the longest response with the steps before.",),
+        advice=(
+            "If it stays: compare rollout.gpu_memory_utilization and the longest response with the steps before.",
+            "Known? verlwatch silence add --run=example-run --phase=gen --for=2h, "
+            f"or until it grows: verlwatch accept {incident}",
+        ),
         sparkline="▁▁▂▁▁▁▂▁▁▁▁▁▁▂▁▁▁▁▁▁▁▂▁█",
         opened_at=at,
         at=at,
+        link=link,
         recent=_RECENT,
     )
+
+
+def sample_end(message: Message) -> Message:
+    """The end of `sample_message`'s incident, for a channel where it would stay open."""
+    title = "TEST example-run: gen is back to normal since step 121 (was ×3.94 for 1 step, baseline 100 s)"
+    return replace(message, reason="resolved", closed_as="resolved", title=title, advice=())

@@ -51,6 +51,7 @@ class PagerDutyNotifier(Notifier):
     TYPE: ClassVar[str] = "pagerduty"
     RATE: ClassVar[tuple[int, float] | None] = (100, 60.0)
     DIGEST: ClassVar[bool] = False
+    PAGES: ClassVar[bool] = True
     Config: ClassVar[type[ReceiverConfig]] = PagerDutyConfig
 
     def __init__(self, config: PagerDutyConfig, session: aiohttp.ClientSession) -> None:
