@@ -128,6 +128,22 @@ def test_the_sample_says_in_chinese_that_it_is_a_test() -> None:
     assert "已知情" in message_text(message)
 
 
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("step 120: gen 394 s, expected 100 s for its work", "第 120 步：gen 为 394 秒，按其工作量应为 100 秒"),
+        ("step 9: 394 s, expected 1e+03 s for its work", "第 9 步：394 秒，按其工作量应为 1e+03 秒"),
+        ("adds 294 s to a step of 253 s (+116%)", "使一步（253 秒）增加 294 秒（+116%）"),
+        ("since step 9: 12 s instead of 8 s", "自第 9 步起：12 秒，此前为 8 秒"),
+        ("0.5 ms per token, expected 0.2 ms", "每 token 0.5 ms，应为 0.2 ms"),
+        ("(pid=7) step 120: gen 394 s, expected 100 s for its work", None),
+        ("adds 294 s to a step of 253 s (+116%) <b>", None),
+    ],
+)
+def test_our_own_evidence_is_chinese_and_what_a_log_says_stays(line: str, shown: str | None) -> None:
+    assert in_language(replace(OPENED, evidence=(line,)), "zh").evidence == (shown or line,)
+
+
 def test_english_is_what_the_core_composed() -> None:
     assert in_language(OPENED, "en") is OPENED
 

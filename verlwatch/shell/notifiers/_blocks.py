@@ -72,7 +72,7 @@ def _blocks(message: Message, dedup_key: str) -> Iterator[dict[str, Any]]:
         yield {"type": "section", "text": _plain(summary)}
     yield from _facts(message)
     if bars := mrkdwn(message.sparkline):
-        yield {"type": "section", "text": _mrkdwn(f"`{bars}`  {mrkdwn(message.phase)}, {say.recent}")}
+        yield {"type": "section", "text": _mrkdwn(f"`{bars}`  {mrkdwn(message.phase)}{say.comma}{say.recent}")}
     yield from _evidence(message)
     if lines := _fitting((mrkdwn(line, _ADVICE) for line in message.advice), say.more):
         yield {"type": "section", "text": _mrkdwn("\n• ".join([f"*{say.advice}*", *lines]))}

@@ -63,7 +63,7 @@ def markdown(message: Message, dedup_key: str, head: str, limit: int, line_end: 
     lines = [head, neutral(message.summary, 1000)]
     lines += [f"- **{neutral(label, _FACT)}**{say.colon}{neutral(value)}" for label, value in message.facts]
     if bars := neutral(message.sparkline):
-        lines.append(f"{bars} {neutral(message.phase)}, {say.recent}")
+        lines.append(f"{bars} {neutral(message.phase)}{say.comma}{say.recent}")
     lines += [f"> {neutral(line)}" for line in message.evidence]
     if message.advice:
         lines += [f"**{say.advice}**", *(f"- {neutral(line, 600)}" for line in message.advice)]

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime, tzinfo
 
 from verlwatch.core.types import Message
-from verlwatch.shell.notifiers._words import incident_named, reason_word
+from verlwatch.shell.notifiers._words import incident_named, reason_word, words
 from verlwatch.shell.printable import TEXT_LIMIT, shortened
 
 # ESC [ … letter (colours, cursor), ESC ] … BEL or ESC \ (titles, links), ESC and one more; `[` may also be one byte.
@@ -38,15 +38,16 @@ def message_text(message: Message, timezone: tzinfo | None = UTC) -> str:
 
     ``timezone`` is that of its time, None leaves the time out: a replayed log has none.
     """
-    at = f", {datetime.fromtimestamp(message.at, timezone).isoformat(sep=' ', timespec='seconds')}" if timezone else ""
+    at = datetime.fromtimestamp(message.at, timezone).isoformat(sep=" ", timespec="seconds") if timezone else ""
     lines = [f"{emoji(message)} {clean(message.title)}", f"   {clean(message.summary, 1000)}"]
     lines += [f"   {clean(label) + ':':<22}{clean(value)}" for label, value in message.facts]
     if message.sparkline:
         lines.append(f"   {clean(message.phase) + ':':<22}{clean(message.sparkline)}")
     lines += [f"   | {clean(line)}" for line in message.evidence]
     lines += [f"   → {clean(line, 1000)}" for line in message.advice]
-    what = filter(None, (incident_named(message, clean(message.incident)), clean(message.rule), reason_word(message)))
-    lines.append(f"   {', '.join(what)}{at}")
+    named = incident_named(message, clean(message.incident))
+    what = filter(None, (named, clean(message.rule), reason_word(message), at))
+    lines.append(f"   {words(message).comma.join(what)}")
     if message.link:
         lines.append(f"   {clean(message.link, 2000)}")
     return "\n".join(lines)

@@ -21,6 +21,7 @@ class Words(NamedTuple):
     more: str
     """``{}`` stands for how many lines were left out."""
     colon: str
+    comma: str
     reasons: Mapping[str, str]
 
 
@@ -32,6 +33,7 @@ _EN = Words(
     page="status page",
     more="… and {} more",
     colon=": ",
+    comma=", ",
     reasons={},
 )
 _ZH = Words(
@@ -42,6 +44,7 @@ _ZH = Words(
     page="状态页",
     more="……另有 {} 行",
     colon="：",  # noqa: RUF001 - as Chinese writes it
+    comma="，",  # noqa: RUF001 - the same
     reasons=REASONS,
 )
 

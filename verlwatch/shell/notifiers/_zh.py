@@ -1,7 +1,7 @@
 """A message in Chinese, put together anew from its fields: sentences are not translated.
 
-Evidence quotes what was seen and stays as it is.  What has no words here, a rule or a label that is new, stays
-English.  Names of phases are verl's own, which is what people search their logs for, with the Chinese beside them.
+Our own sentences of the evidence are Chinese too; what quotes a log stays.  What has no words here, a rule or a label
+that is new, stays English.  Names of phases are verl's own, which people search their logs for, with Chinese beside.
 """
 # ruff: noqa: RUF001 - full-width punctuation is how Chinese is written
 
@@ -92,6 +92,21 @@ _PHRASES = (
     (re.compile(r" and ([0-9]+) more(?= |$)"), r" 等（另 \1 个）"),
 )
 """How values are put together from parts, in the order in which they are looked for."""
+_N = r"([-+0-9.e]+)"
+_EVIDENCE = tuple(
+    (re.compile(pattern), chinese_words)
+    for pattern, chinese_words in (
+        (
+            rf"step ([0-9]+): ([\w/]+) {_N} (\S+), expected {_N} \4 for its work",
+            r"第 \1 步：\2 为 \3 \4，按其工作量应为 \5 \4",
+        ),
+        (rf"step ([0-9]+): {_N} s, expected {_N} s for its work", r"第 \1 步：\2 s，按其工作量应为 \3 s"),
+        (rf"since step ([0-9]+): {_N} (\S+) instead of {_N} \3", r"自第 \1 步起：\2 \3，此前为 \4 \3"),
+        (rf"adds {_N} s to a step of {_N} s \(([-+0-9.]+%)\)", r"使一步（\2 s）增加 \1 s（\3）"),
+        (rf"{_N} ms per token, expected {_N} ms", r"每 token \1 ms，应为 \2 ms"),
+    )
+)
+"""Sentences of the rules, whole: a line of a log that says more is a quotation."""
 _KNOWN = re.compile(
     r"Known\? (?:(verlwatch silence add .+), or|To hear no more of it) until it grows: (verlwatch accept \S+)"
 )
@@ -224,6 +239,7 @@ def chinese(message: Message) -> Message:
         title=test + (_title(message) or message.title),
         summary=("这是对接收端的测试，并无异常。" if test else "") + (_summary(message) or message.summary),
         facts=tuple((LABELS.get(label, label), _value(message, label, value)) for label, value in message.facts),
+        evidence=tuple(map(_evidence, message.evidence)),
         advice=_advice(message),
         language="zh",
     )
@@ -237,6 +253,13 @@ def with_units(text: str) -> str:
 def phase_name(phase: str) -> str:
     """The name as verl has it, with the Chinese behind it; with a blank where there is none."""
     return f" {phase}（{PHASES[phase]}）" if phase in PHASES else f" {phase} "
+
+
+def _evidence(line: str) -> str:
+    for pattern, chinese_words in _EVIDENCE:
+        if found := pattern.fullmatch(line):
+            return with_units(found.expand(chinese_words))
+    return line
 
 
 def _value(message: Message, label: str, value: str) -> str:

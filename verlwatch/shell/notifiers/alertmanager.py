@@ -175,10 +175,10 @@ def _description(message: Message) -> list[str]:
     return [
         neutral(message.summary, _LONG),
         *(f"{neutral(label)}{say.colon}{neutral(value)}" for label, value in message.facts),
-        f"{bars} {neutral(message.phase)}, {say.recent}" if bars else "",
+        f"{bars} {neutral(message.phase)}{say.comma}{say.recent}" if bars else "",
         *(f"| {neutral(line)}" for line in message.evidence),
         *(f"→ {neutral(line, _LONG)}" for line in message.advice),
-        f"{say.incident} {neutral(message.incident)}, {neutral(reason_word(message))}",
+        f"{say.incident} {neutral(message.incident)}{say.comma}{neutral(reason_word(message))}",
         neutral(message.link, _LINK),
     ]
 

@@ -100,7 +100,7 @@ def _lines(message: Message, dedup_key: str) -> list[str]:
     bars = neutral(message.sparkline)
     head = [neutral(message.summary, _LONG)]
     head += [f"{neutral(label)}{say.colon}{neutral(value)}" for label, value in message.facts]
-    head.append(f"{bars} {neutral(message.phase)}, {say.recent}" if bars else "")
+    head.append(f"{bars} {neutral(message.phase)}{say.comma}{say.recent}" if bars else "")
     tail = [f"| {neutral(line)}" for line in message.evidence]
     tail += [f"→ {neutral(line, _LONG)}" for line in message.advice]
     if (left_out := len(tail) - _TAIL) > 0:

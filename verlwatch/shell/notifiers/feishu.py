@@ -169,7 +169,7 @@ def _elements(message: Message, dedup_key: str, lines: int) -> Iterator[dict[str
         fields = [{"is_short": len(value) <= _SHORT, "text": _md(f"**{label}**\n{value}")} for label, value in pairs]
         yield {"tag": "div", "fields": fields}
     if bars := clean(message.sparkline, 100):
-        yield _plain(f"{bars}  {clean(message.phase, 100)}, {say.recent}")
+        yield _plain(f"{bars}  {clean(message.phase, 100)}{say.comma}{say.recent}")
     if evidence := _first(message.evidence, lines, 300, say.more):
         yield {"tag": "hr"}
         yield _plain("\n".join(evidence))
