@@ -105,7 +105,9 @@ def _settings() -> Iterator[str]:
 
 
 def _setting(key: str, field: FieldInfo) -> str:
-    default = "null" if field.default in {None, PydanticUndefined} else "[]" if field.default == () else field.default
+    default = "null" if field.default in {None, PydanticUndefined} else field.default
+    if isinstance(default, tuple):
+        default = f"[{', '.join(map(str, default))}]"
     return f"{key}: {default}  # {field.description}"
 
 
