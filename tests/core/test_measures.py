@@ -9,12 +9,14 @@ from types import MappingProxyType
 
 import pytest
 
-from tests.core.training import SETTINGS, story
+from tests.core import training
+from tests.core.training import story
 from verlwatch.core.engine import Engine
 from verlwatch.core.types import Chunk, Outcome
 
 CHANGE = 80
 """The step at which something changes."""
+SETTINGS = replace(training.SETTINGS, metrics=("mfu_actor", "cpu_memory_used_gb", "max_memory_allocated_gb"))
 DEVICE, DEVICE_08 = "perf/max_memory_allocated_gb", "actor/perf/max_memory_allocated_gb"
 HOST = "perf/cpu_memory_used_gb"
 Of = Callable[[int], float]

@@ -57,7 +57,8 @@ MEASURES: Mapping[str, Measure] = {
     "critic_max_memory_reserved_gb": _MEMORY,
 }
 """What `detection.metrics` may name.  verl prints MFU as a share of the promised FLOPS, here it is in percent."""
-DEFAULT_MEASURES = ("mfu_actor", "cpu_memory_used_gb", "max_memory_allocated_gb")
+DEFAULT_MEASURES = ("mfu_actor", "cpu_memory_used_gb")
+"""Device memory is not among them: its printed peak only rises, so that longer responses look like growth."""
 
 
 def measured(values: Mapping[str, float], names: Iterable[str]) -> dict[str, float]:
