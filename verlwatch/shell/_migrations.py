@@ -54,6 +54,8 @@ MIGRATIONS: tuple[str, ...] = (
 WAL_LIMIT = 4 << 20
 _BUSY_S = 5.0
 _INCREMENTAL = 2
+_CACHE_KIB = 512
+"""Of the database's pages: little is read twice, and a host that trains has other uses for memory."""
 _VACUUM_S = 20.0
 """So long may a start be held up to make room returnable; a service manager waits longer."""
 _PARTS = ("", "-wal", "-shm")
@@ -125,6 +127,7 @@ def _open(path: Path, *, durable: bool) -> Opened:
         if _damage.check_file(connection) == 0:
             connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")  # takes effect only before the first table
         connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
         migrate(connection, schema(), MIGRATIONS)
