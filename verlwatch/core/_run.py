@@ -12,7 +12,7 @@ from verlwatch.core._attempts import Attempts
 from verlwatch.core._judged import JudgedSeries
 from verlwatch.core._ordinals import Ordinals
 from verlwatch.core._telling import Told, calm, tell
-from verlwatch.core._work import Work, differences, gpus, named, work
+from verlwatch.core._work import Work, differs, gpus, named
 from verlwatch.core.incidents import Calm, Change, Context, Moment, Mute, OpenIncidents, Silences
 from verlwatch.core.metrics import measured
 from verlwatch.core.phases import STEP, THROUGHPUT
@@ -23,7 +23,7 @@ STRAYS, STRAYS_OF = 15, 40
 """So many contradictions among so many steps are no restart any more."""
 RESUMING = 3
 """So many steps after a resume open nothing by themselves."""
-STATE_VERSION = 6
+STATE_VERSION = 7
 _THROUGHPUT_KEY = "perf/throughput"
 
 
@@ -47,7 +47,6 @@ class Run:
         self.steps_seen = 0
         self.implausible = 0
         self.prints_total = False  # whether it tells the tokens of a step
-        self.work: Work = {}
         self.config: Work = {}
         """What the resolved configuration says of what messages name."""
         self.resumed_at: tuple[int, int] = (0, -1)
@@ -100,8 +99,7 @@ class Run:
             self.is_counted = True
             self._take(step, now, told)
         if event.name == "config":
-            self._compare(work(event.attributes), now, told)
-            self.config.update(named(event.attributes))
+            self._configure(named(event.attributes), now, told)
         if event.name == "resume":
             self.attempts.restarted(origin.source, origin.writer)
         if not self.attempts.is_current(origin.source, origin.writer):
@@ -114,13 +112,13 @@ class Run:
         if event.name == "finished" or self.bar_full:
             self._end(now, told, sure=event.name == "finished")
 
-    def _compare(self, after: Work, now: float, told: Told) -> None:
-        """Begins anew where the configuration of an attempt says that it does other work than the one before."""
-        if differences(self.work, after):
+    def _configure(self, config: Work, now: float, told: Told) -> None:
+        """Takes a configuration; begins anew where an attempt does other work by it than the one before."""
+        if differs(self.config, config):
             moment = Moment(self.name, self.attempts.current, self.step, now)
             self._tell(self.incidents.finish(moment), moment, told)
             self.judged.begin_anew()
-        self.work = {**self.work, **after}
+        self.config.update(config)
 
     @property
     def astray(self) -> bool:
@@ -253,7 +251,6 @@ class Run:
             "release": self.release,
             "prints_total": self.prints_total,
             "steps_seen": self.steps_seen,
-            "work": self.work,
             "config": self.config,
             "resumed_at": list(self.resumed_at),
             "apart_at": self.apart_at,
@@ -276,8 +273,8 @@ class Run:
         self.planned, self.release = data["planned"], data["release"]
         self.finished, self.bar_full = data["finished"], data["bar_full"]
         self.steps_seen, self.prints_total = data["steps_seen"], data["prints_total"]
-        self.work, self.is_counted = dict(data["work"]), data["is_counted"]
-        self.config, self.apart_at = dict(data["config"]), data["apart_at"]
+        self.config, self.is_counted = dict(data["config"]), data["is_counted"]
+        self.apart_at = data["apart_at"]
         self.resumed_at = (data["resumed_at"][0], data["resumed_at"][1])
         self.ordinals.restore(data["ordinals"])
         return self

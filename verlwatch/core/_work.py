@@ -42,13 +42,8 @@ NAMED: tuple[str, ...] = tuple(
 Work = dict[str, str | int | float]
 
 
-def work(config: Mapping[str, str | int | float]) -> Work:
-    """What a configuration says of the work."""
-    return {key: config[key] for key in KEYS if key in config}
-
-
 def named(config: Mapping[str, str | int | float]) -> Work:
-    """What a configuration says of all that messages name."""
+    """What a configuration says of the work, and of all that messages name."""
     return {key: config[key] for key in NAMED if key in config}
 
 
@@ -64,7 +59,6 @@ def _product(config: Work, *keys: str) -> int | None:
     return nodes * each if isinstance(nodes, int) and isinstance(each, int) and nodes > 0 < each else None
 
 
-def differences(before: Work, after: Work) -> dict[str, tuple[str | int | float, str | int | float]]:
-    """Key -> (before, after) where both are known and differ."""
-    both = [key for key in KEYS if key in before and key in after]
-    return {key: (before[key], after[key]) for key in both if before[key] != after[key]}
+def differs(before: Work, after: Work) -> bool:
+    """Whether the work is another: anything that both tell of it is not the same."""
+    return any(before[key] != after[key] for key in KEYS if key in before and key in after)
