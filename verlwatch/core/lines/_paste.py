@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import re
 
+from verlwatch.core.lines.step_metrics import ITEM_CUT_SHORT, NUMBER
+
 _LONGEST = 1 << 17
 """A longer line is put together no further."""
 _LONGEST_ITEM, _HEAD_LENGTH = 1000, 340
 
-_NUMBER = r"[-+]?(?:nan|inf|True|False|[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
 _HEAD = re.compile(r"(?:.{0,300}?[\s)\]m:])?step:[0-9]{1,18}(?: -? ?|$)")
-_ITEM = re.compile(rf"[^\s:]+(?::[^\s:]+)*:(?:np\.\w+\({_NUMBER}\)|{_NUMBER})")
-_ITEM_CUT_SHORT = re.compile(r"[^\s:]*(?::\S*)?")
+_ITEM = re.compile(rf"[^\s:]+(?::[^\s:]+)*:(?:np\.\w+\({NUMBER}\)|{NUMBER})")
 _COLOURS_WITHOUT_ESC = re.compile(rb"^\[[0-9;]{1,12}m(\([^()\n]{1,200}\))\[0m", re.MULTILINE)
 _DEDUP_WITHOUT_ESC = re.compile(
     rb"(?<!\x1b)\[32m( \[repeated [0-9]{1,9}x across cluster\][^\x1b\n]{0,200}?)\[0m$", re.MULTILINE
@@ -103,7 +103,7 @@ def _joined(line: str, row: str, *, full: bool) -> str | None:
     head = _HEAD.match(joined)
     seam = max(head.end() if head else 0, line.rfind(" - ") + 3)
     *whole, last = joined[seam:].split(" - ")
-    if not row.strip() or not all(map(_ITEM.fullmatch, whole)) or not _ITEM_CUT_SHORT.fullmatch(last.rstrip(" -")):
+    if not row.strip() or not all(map(_ITEM.fullmatch, whole)) or not ITEM_CUT_SHORT.fullmatch(last.rstrip(" -")):
         return None
     brings_item = any("/" in item for item in whole[1:]) or (len(whole) == 1 and _ITEM.fullmatch(last) and "/" in last)
     return joined if brings_item or full or not _ITEM.fullmatch(line[seam:]) else None

@@ -24,11 +24,11 @@ from verlwatch.core.lines._line import Line, Numbers, Said, Take
 NAME: Final = "step_metrics"
 NEEDLES: Final = (b"step:",)
 
-_NUMBER = r"[-+]?(?:nan|inf|True|False|[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
-_VALUE = re.compile(rf"\s*(?:np\.\w+\(({_NUMBER})\)|({_NUMBER}))\s*")
+NUMBER = r"[-+]?(?:nan|inf|True|False|[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
+_VALUE = re.compile(rf"\s*(?:np\.\w+\(({NUMBER})\)|({NUMBER}))\s*")
 _HEAD = re.compile(r"step:([0-9]{1,18})(?: - (?=[^\s:]+:\S)|$)")
 _HEAD_CUT_SHORT = re.compile(r"step:([0-9]{1,18})(?: -?| - [^\s:]*:?)$")
-_ITEM_CUT_SHORT = re.compile(r"[^\s:]*(?::\S*)?")
+ITEM_CUT_SHORT = re.compile(r"[^\s:]*(?::\S*)?")
 
 _NO_NUMBERS = ("nan", "inf")
 _NUMBERS = frozenset({float, int})
@@ -149,7 +149,7 @@ def _is_rest(text: str, message: str) -> bool:
         return _is_plain_item(last) and not _is_plain_item(text[seam:])
     if _is_plain_item(last):
         whole.append(last)
-    elif not _ITEM_CUT_SHORT.fullmatch(last):
+    elif not ITEM_CUT_SHORT.fullmatch(last):
         return False
     return all(map(_is_plain_item, whole)) and any("/" in item for item in whole[1:])
 
