@@ -13,7 +13,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS: tuple[tuple[str, frozenset[str]], ...] = (
     # prefix of a module, what it may import of verlwatch (prefixes); the first prefix that fits counts
-    ("verlwatch.core.types", frozenset()),
+    ("verlwatch.core._records", frozenset()),
+    ("verlwatch.core.types", frozenset({"verlwatch.core._records"})),
     ("verlwatch.core.phases", frozenset({"verlwatch.core.types"})),
     ("verlwatch.core.metrics", frozenset({"verlwatch.core.types", "verlwatch.core.phases"})),
     ("verlwatch.core.steps", frozenset({"verlwatch.core.types", "verlwatch.core.phases"})),
@@ -45,6 +46,10 @@ LAYERS: tuple[tuple[str, frozenset[str]], ...] = (
     (
         "verlwatch.report",
         frozenset({"verlwatch.report", "verlwatch.replay", "verlwatch.core", "verlwatch.shell.printable"}),
+    ),
+    (
+        "verlwatch.shell.observers",
+        frozenset({"verlwatch.shell", "verlwatch.core", "verlwatch.status", "verlwatch.fields", "verlwatch.config"}),
     ),
     ("verlwatch.shell", frozenset({"verlwatch.shell", "verlwatch.core", "verlwatch.status", "verlwatch.fields"})),
     ("verlwatch.demo", frozenset()),

@@ -26,7 +26,7 @@ from verlwatch.config import Config, ConfigError
 from verlwatch.core.engine import MAX_ATTEMPTS, RECALL
 from verlwatch.core.types import Outcome
 from verlwatch.fields import Secret, SecretError, open_to_others, read_secret
-from verlwatch.shell import logs, systemd
+from verlwatch.shell import logs, observers, systemd
 from verlwatch.shell._line import Lines
 from verlwatch.shell.clock import Clock, Evenness, SystemClock
 from verlwatch.shell.fleet import hub as fleet_hub
@@ -40,7 +40,7 @@ from verlwatch.shell.letters import Letters
 from verlwatch.shell.notifiers import open_session
 from verlwatch.shell.overview import Overview
 from verlwatch.shell.store import StateDirError, Store, StoreDamaged, StoreUnavailable
-from verlwatch.shell.tail import Following, Tail
+from verlwatch.shell.tail import Tail
 from verlwatch.shell.upkeep import keep_place
 from verlwatch.status import ConfigStatus
 
@@ -123,8 +123,9 @@ class App:
             if (text := open_to_others(path)) is not None:
                 log.warning("secret", notice=text)
         inbox = Inbox()
-        self._tail = Tail(_following(config), inbox, engine.cursors, clock=clock)
+        self._tail = Tail(roles.following(config), inbox, engine.cursors, clock=clock)
         self._hub = roles.hub(config, inbox, clock, engine)
+        self._observers = observers.build(inbox, clock, config)
         self._judge = Judge(engine, self._store, inbox, clock, self._committed)
         self._changes = Changes(inbox, clock, engine)
         self._overview = Overview(
@@ -135,7 +136,7 @@ class App:
         self._judge.expect(roles.expected(config))
         if (hub := self._hub) is not None:
             self._overview.agents, self._overview.strangers = hub.agents, lambda: hub.strangers
-        self._overview.runs = _shown(config)
+        self._overview.runs = roles.shown(config)
         self._set_up_delivery(self._delivery(config, session))
         await self._deliver.count()
         self._heartbeat = roles.heartbeat(config, session, clock, self._overview)
@@ -244,6 +245,7 @@ class App:
             self._tidy(),
             systemd.feed_watchdog(self._overview.stalled, REFRESH_S),
             self._heartbeat.run(),
+            *(observer.run() for observer in self._observers),
         )
 
     async def _refresh(self) -> None:
@@ -296,7 +298,7 @@ class App:
         self._set_up_log(new)
         new = configuration.in_force(self.config, new)
         deliver = self._delivery(new, session, self._deliver.delivered())
-        tokens, pulse, following = roles.tokens(new), roles.pulse(new), _following(new)
+        tokens, pulse, following = roles.tokens(new), roles.pulse(new), roles.following(new)
         settings, lines, expected = configuration.settings(new), configuration.own_lines(new), roles.expected(new)
         with suppress(StoreUnavailable):  # then it is counted at the first turn
             await deliver.count()
@@ -309,12 +311,14 @@ class App:
         self._set_up_delivery(deliver)
         self._start_delivery(tasks)
         self._heartbeat.reconfigure(pulse)
+        for observer in self._observers:
+            observer.reconfigure(new)
         self._judge.expect(expected)
         if self._hub:
             self._hub.reconfigure(tokens)
         self._tidy_wanted.set()
         self._overview.config = ConfigStatus(path=self._path, loaded_at=self._clock.now())
-        self._overview.runs = _shown(new)
+        self._overview.runs = roles.shown(new)
         roles.tell_of_removed(difference.receivers.removed, self._overview.open_incidents())
         log.info(
             "configuration reloaded",
@@ -329,20 +333,3 @@ def _words(delta: configuration.Delta) -> dict[str, list[str]]:
     """What was added, removed and changed, by name."""
     names = {"added": delta.added, "removed": delta.removed, "changed": delta.changed}
     return {word: list(which) for word, which in names.items() if which}
-
-
-def _following(config: Config) -> Following:
-    reading = config.reading
-    return Following(
-        {run.name: run.logs for run in config.runs},
-        {run.name: run.start for run in config.runs},
-        reading.poll_interval,
-        reading.max_files,
-        reading.watch == "auto",
-        reading.hydra == "auto",
-    )
-
-
-def _shown(config: Config) -> frozenset[str] | None:
-    """The runs whose state is shown; those of agents are known by what comes."""
-    return None if config.hub.agents else frozenset(run.name for run in config.runs)

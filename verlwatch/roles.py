@@ -30,6 +30,7 @@ from verlwatch.shell.notifiers._http import secret_url
 from verlwatch.shell.overview import Overview
 from verlwatch.shell.state_dir import Served
 from verlwatch.shell.store import Store
+from verlwatch.shell.tail import Following
 from verlwatch.status import Role
 
 log = structlog.get_logger(__name__)
@@ -91,6 +92,24 @@ def delivery(
         delivered=delivered,
         open_incidents=lambda: {incident.id for incident in overview.open_incidents()},
     )
+
+
+def following(config: Config) -> Following:
+    """What is read, and how."""
+    reading = config.reading
+    return Following(
+        {run.name: run.logs for run in config.runs},
+        {run.name: run.start for run in config.runs},
+        reading.poll_interval,
+        reading.max_files,
+        reading.watch == "auto",
+        reading.hydra == "auto",
+    )
+
+
+def shown(config: Config) -> frozenset[str] | None:
+    """The runs whose state is shown; those of agents are known by what comes."""
+    return None if config.hub.agents else frozenset(run.name for run in config.runs)
 
 
 def tell_of_removed(receivers: Iterable[str], incidents: Iterable[Incident]) -> None:

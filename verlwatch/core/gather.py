@@ -5,10 +5,12 @@ It has the engine's door, so that the same loop feeds either; its outcomes hold 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from verlwatch.core._run import Run
 from verlwatch.core._sources import Reads, Sources
 from verlwatch.core.settings import Settings
-from verlwatch.core.types import Chunk, Outcome, Snapshot
+from verlwatch.core.types import Chunk, Extract, Outcome, Snapshot
 
 
 class Gatherer(Reads):
@@ -24,6 +26,10 @@ class Gatherer(Reads):
         """Takes bytes that continue a source; a new generation begins at its first byte."""
         extracts, cursors = self._sources.feed(chunk, now)
         return Outcome(tuple(cursors), extracts=tuple(extracts))
+
+    def accept(self, extracts: Iterable[Extract], now: float) -> Outcome:  # noqa: ARG002 - an engine's entries take the time
+        """Takes what was seen beside the logs."""
+        return Outcome(extracts=tuple(extracts))
 
     def tick(self, now: float) -> Outcome:
         """Lets time pass: closes constructs that nothing continued."""

@@ -35,7 +35,8 @@ class Request:
     answer: asyncio.Future[bool]
 
 
-Item = Chunk | Parcel | Request
+Item = Chunk | Extract | Parcel | Request
+"""An Extract by itself holds what was seen beside the logs: a process, the memory of a host or of a GPU."""
 
 
 class Inbox:
@@ -67,6 +68,15 @@ class Inbox:
         self._items.append(item)
         self.bytes += _size(item)
         self._filled.set()
+
+    def offer(self, extract: Extract) -> bool:
+        """Takes what has no position and may be missed; whether there was room for it."""
+        if self.closed or self._full(extract):
+            return False
+        self._items.append(extract)
+        self.bytes += _size(extract)
+        self._filled.set()
+        return True
 
     async def get(self, max_items: int = 64, *, timeout_s: float | None = None) -> list[Item] | None:
         """All that is there, up to ``max_items``; waits for the first one.
@@ -102,4 +112,5 @@ def _size(item: Item) -> int:
         return len(item.data)
     if isinstance(item, Request):
         return 0
-    return RECORD_BYTES * sum(len(extract.records) for extract in item.extracts)
+    extracts = (item,) if isinstance(item, Extract) else item.extracts
+    return RECORD_BYTES * sum(len(extract.records) for extract in extracts)

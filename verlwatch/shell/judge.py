@@ -13,7 +13,7 @@ import structlog
 
 from verlwatch.core.engine import Engine, merged
 from verlwatch.core.gather import Gatherer
-from verlwatch.core.types import Chunk, Outcome
+from verlwatch.core.types import Chunk, Extract, Outcome
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.inbox import Inbox, Item, Request
 from verlwatch.shell.store import Store, StoreUnavailable
@@ -95,6 +95,8 @@ class Judge:
     def _one(self, item: Item, now: float, done: list[Request]) -> Outcome:
         if isinstance(item, Chunk):
             return self.engine.feed(item, now)
+        if isinstance(item, Extract):
+            return self.engine.accept((item,), now)
         assert isinstance(self.engine, Engine)  # noqa: S101 - only who judges gets parcels and requests
         if isinstance(item, Request):
             outcome = item.work(self.engine, now)
