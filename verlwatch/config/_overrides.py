@@ -19,6 +19,9 @@ _LISTS = frozenset({
     *("limits", "metrics"),
 })  # fmt: skip
 
+_OF_THE_RUN = {"name": "run_name", "from": "start", "pid": "pid", "slurm_job": "slurm_job", "wall_limit": "wall_limit"}
+"""Keys of a run -> the flags that give them."""
+
 
 def _single_values() -> Iterator[tuple[str, ...]]:
     for name, field in Config.model_fields.items():
@@ -49,7 +52,8 @@ def apply(config: Config, env: Mapping[str, str], flags: Mapping[str, Any]) -> C
     """``config`` with what the environment and the command line say instead; raises ConfigError.
 
     ``flags`` holds texts under the names in OVERRIDES (None or absent: not given; others are ignored), and:
-    ``log`` a list of paths, which together are the only run, called ``run_name`` and read from ``start``;
+    ``log`` a list of paths, which together are the only run, called ``run_name`` and read from ``start``, with ``pid``,
+    ``slurm_job`` and ``wall_limit``;
     ``slack_webhook_file`` and ``webhook_url``, which replace all receivers and routes.  An empty variable is unset.
     """
     value = config.model_dump(exclude_unset=True, by_alias=True)
@@ -60,8 +64,10 @@ def apply(config: Config, env: Mapping[str, str], flags: Mapping[str, Any]) -> C
                 _put(value, path, given)
                 sources[path] = source
     if logs := flags.get("log"):
-        value["runs"] = [{"logs": list(logs), "name": flags.get("run_name"), "from": flags.get("start")}]
-        sources |= {("runs",): "--log", ("runs", 0, "name"): "--run-name", ("runs", 0, "from"): "--from"}
+        given = {key: flags.get(name) for key, name in _OF_THE_RUN.items()}
+        value["runs"] = [{"logs": list(logs)} | given]
+        sources[("runs",)] = "--log"
+        sources |= {("runs", 0, key): "--run-name" if key == "name" else flag(key) for key in given}
     if receivers := list(_receivers(flags)):
         value["receivers"] = [receiver for _, receiver in receivers]
         value.pop("routes", None)

@@ -29,6 +29,7 @@ from verlwatch.config._detection import Detection
 from verlwatch.config._fleet import Agent, Hub, is_loopback
 from verlwatch.config._own import OwnLine, readable
 from verlwatch.config._telling import Incidents, Maintenance, Route, Timezone, Window
+from verlwatch.config._run import JobId, Pid, WallLimit
 from verlwatch.fields import (
     Duration,
     FilePath,
@@ -41,7 +42,7 @@ from verlwatch.fields import (
     within,
 )
 from verlwatch.shell.notifiers import NOTIFIERS
-from verlwatch.shell.run_names import NAME_LIMIT, PARTS, unknown_part
+from verlwatch.shell.run_names import NAME_LIMIT, PARTS, run_of, unknown_part
 
 if TYPE_CHECKING:
     Receiver = ReceiverConfig
@@ -147,6 +148,28 @@ class Run(Model):
         "comes. A log that appears later is told from its first line.",
     )
 
+    pid: Pid = Field(
+        default=None,
+        description="Process on this host that trains: that it has ended is told at once, also where no log says so.",
+    )
+    slurm_job: JobId = Field(
+        default=None,
+        description="Slurm job that trains (`4711`, `4711_3`): Slurm is asked every 30 s how it stands and until when "
+        "it may run.",
+    )
+    wall_limit: WallLimit = Field(
+        default=None,
+        description="How long the run may take from its start (1m to 3650d), where something ends it then. Default: "
+        "what Slurm says of `slurm_job`.",
+    )
+
+    @field_validator("pid", "slurm_job")
+    @classmethod
+    def _is_of_one_run(cls, value: Any, info: ValidationInfo) -> Any:
+        name = info.data.get("name", "")
+        if value is not None and run_of(name, "/") != name:
+            raise ValueError("belongs to one run, and the name stands for several; give that run an entry of its own")
+        return value
     @model_validator(mode="before")
     @classmethod
     def _named_after_its_log(cls, data: Any) -> Any:
