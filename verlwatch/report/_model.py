@@ -22,6 +22,7 @@ Check = Literal[
     "steps", "layout", "memory", "communication", "supply", "utilisation", "engine", "interruptions", "config"
 ]
 """Which part of the method a finding belongs to."""
+MemoryKind = Literal["used", "reserved", "allocated"]
 Basis = Literal["baseline", "regression", "per token", "seconds"]
 """What equal work was reckoned with: the run's own baseline, a regression over the steps compared, medians per token
 (few steps), or nothing but seconds (the log names no tokens)."""
@@ -209,7 +210,7 @@ class MemoryTrack:
     label: str
     rank: int | None
     host: str
-    kind: Literal["used", "reserved", "allocated"]
+    kind: MemoryKind
     total_gb: float | None
     points: tuple[MemoryPoint, ...]
 

@@ -1,0 +1,136 @@
+"""Differences between stretches of steps, in words: which phase, how many seconds, more work or less efficiency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isnan
+from statistics import median
+
+from verlwatch.core.attribution import MOVED, Difference, attribute
+from verlwatch.core.attribution import Share as CoreShare
+from verlwatch.core.statement import Seconds, state
+from verlwatch.report._model import Attribution, Part, Share
+from verlwatch.report._series import present, rows_of, unit_of
+from verlwatch.report._steps import Steps
+from verlwatch.report._words import Words
+
+PARTS: dict[str, tuple[str, ...]] = {
+    "gen": (
+        *("timing_s/generate_sequences", "timing_s/reshard", "timing_s/generation_timing/max"),
+        *("timing_s/generation_timing/min", "timing_s/agent_loop/generate_sequences/mean"),
+        *("timing_s/agent_loop/generate_sequences/max", "timing_s/agent_loop/slowest/generate_sequences"),
+        *("timing_s/agent_loop/slowest/tool_calls", "timing_s/agent_loop/slowest/response_length"),
+        *("timing_s/agent_loop/tool_calls/mean", "timing_s/agent_loop/tool_calls/max"),
+        *("timing_s/agent_loop/num_preempted/mean", "timing_s/agent_loop/compute_score/mean"),
+        *("timing_s/wait_for_enough_samples", "timing_s/switch_wait", "timing_s/generate_async"),
+    ),
+    "reward": ("timing_s/agent_loop/compute_score/mean", "timing_s/agent_loop/compute_score/max"),
+    "update_weights": ("timing_s/switch_to_rollout", "timing_s/switch_to_trainer"),
+}
+"""By phase: keys of what it consists of, or what explains it."""
+
+
+def attributed(steps: Steps, before: Sequence[int], after: Sequence[int], words: Words) -> Attribution | None:
+    """Where the difference between two stretches (rows of ``steps``) comes from."""
+    if not before or not after:
+        return None
+    found = attribute(rows_of(steps, before), rows_of(steps, after))
+    if found is None:
+        return None
+    shares = tuple(_share(share, words) for share in found.shares)
+    return Attribution(
+        (steps.step[before[0]], steps.step[before[-1]]),
+        (steps.step[after[0]], steps.step[after[-1]]),
+        len(before),
+        len(after),
+        found.basis,
+        _share(found.step, words),
+        shares,
+        found.other_s,
+        found.tokens,
+        found.longest,
+        found.lead,
+        tuple(_parts(steps, found.lead, before, after)),
+        " ".join(_sentences(found, words)),
+    )
+
+
+def _share(share: CoreShare, words: Words) -> Share:
+    return Share(
+        share.phase,
+        words.label(share.phase),
+        share.before_s,
+        share.after_s,
+        share.part,
+        share.workload_s,
+        share.efficiency_s,
+        share.ratio,
+    )
+
+
+def _parts(steps: Steps, lead: str, before: Sequence[int], after: Sequence[int]) -> Iterator[Part]:
+    for key in PARTS.get(lead, ()):
+        values = present(steps, key)
+        if values:
+            earlier, later = _median(values, before), _median(values, after)
+            if earlier is not None or later is not None:
+                yield Part(key, key.partition("/")[2], unit_of(key), earlier, later)
+
+
+def _median(values: Sequence[float], rows: Sequence[int]) -> float | None:
+    found = [values[row] for row in rows if not isnan(values[row])]
+    return median(found) if found else None
+
+
+def _sentences(found: Difference, words: Words) -> Iterator[str]:
+    step, more = found.step, found.step.difference_s
+    if abs(more) <= MOVED * step.before_s:
+        yield words("A step takes as long as before: {after}.", after=Seconds(step.after_s))
+        return
+    yield words(
+        "A step takes {more} {word}: {after} instead of {before}.",
+        more=Seconds(abs(more)),
+        word=state("more") if more > 0 else state("less"),
+        after=Seconds(step.after_s),
+        before=Seconds(step.before_s),
+    )
+    if found.lead and more > 0:
+        lead = found.shares[0]
+        yield words(
+            "{phase} brings {seconds} of it ({part}).",
+            phase=lead.phase,
+            seconds=Seconds(lead.difference_s),
+            part=f"{lead.part or 0.0:.0%}",
+        )
+    yield from _split(found, words)
+
+
+def _split(found: Difference, words: Words) -> Iterator[str]:
+    step = found.step
+    workload, efficiency = step.workload_s, step.efficiency_s
+    if workload is None or efficiency is None:
+        yield words("The log names no tokens: more work and less efficiency cannot be told apart.")
+        return
+    tokens = state(" (tokens ×{ratio})", ratio=f"{found.tokens:.2f}") if found.tokens else ""
+    if efficiency >= 0:
+        yield words(
+            "{workload} of it is other work{tokens}, {efficiency} is lost at equal work.",
+            workload=_signed(workload),
+            tokens=tokens,
+            efficiency=Seconds(efficiency),
+        )
+    else:
+        yield words(
+            "{workload} of it is other work{tokens}; at equal work a step takes {efficiency} less.",
+            workload=_signed(workload),
+            tokens=tokens,
+            efficiency=Seconds(-efficiency),
+        )
+    if found.basis == "per token":
+        yield words("Reckoned by seconds per token: a judgement from few steps.")
+    elif found.basis == "regression":
+        yield words("Reckoned by a regression over the earlier steps.")
+
+
+def _signed(seconds: float) -> object:
+    return Seconds(seconds) if seconds >= 0 else state("−{seconds}", seconds=Seconds(-seconds))
