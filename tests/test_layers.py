@@ -15,13 +15,26 @@ LAYERS: tuple[tuple[str, frozenset[str]], ...] = (
     # prefix of a module, what it may import of verlwatch (prefixes); the first prefix that fits counts
     ("verlwatch.core._records", frozenset()),
     ("verlwatch.core.types", frozenset({"verlwatch.core._records"})),
+    ("verlwatch.core.words", frozenset()),
     ("verlwatch.core.phases", frozenset({"verlwatch.core.types"})),
-    ("verlwatch.core.metrics", frozenset({"verlwatch.core.types", "verlwatch.core.phases"})),
+    ("verlwatch.core.tail", frozenset({"verlwatch.core.types", "verlwatch.core.phases"})),
+    (
+        "verlwatch.core.metrics",
+        frozenset({"verlwatch.core.types", "verlwatch.core.phases", "verlwatch.core.tail"}),
+    ),
     ("verlwatch.core.steps", frozenset({"verlwatch.core.types", "verlwatch.core.phases"})),
     *(
         (
             f"verlwatch.core.{sibling}",
-            frozenset({"verlwatch.core.types", "verlwatch.core.phases", "verlwatch.core.metrics"}),
+            frozenset(
+                {
+                    "verlwatch.core.types",
+                    "verlwatch.core.phases",
+                    "verlwatch.core.metrics",
+                    "verlwatch.core.words",
+                    "verlwatch.core.tail",
+                }
+            ),
         )
         for sibling in ("lines", "series", "rules", "incidents")
     ),

@@ -1,6 +1,7 @@
 """Recorded runs of verl 0.1 to 0.9.1, replayed as a user would: exactly what was injected is found, and nothing else.
 
-Injected: gen ×4 in steps 120-123, old_log_prob ×3 in 150-151, gen ×1.6 from 200 on (tests/data/README.md).
+Injected: gen ×4 in steps 120-123, old_log_prob ×3 in 150-151, gen ×1.6 from 200 on, a gradient that is nan in 260
+(tests/data/README.md).
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ def replay(capsys: pytest.CaptureFixture[str], *logs: Path) -> Found:
 
 
 def check(found: Found, *, ends: bool) -> None:
-    """The three incidents of the recorded runs and nothing else; ``ends``: the log says that the run is over."""
+    """The four incidents of the recorded runs and nothing else; ``ends``: the log says that the run is over."""
     opened = [event for event in found if event["event"] == "opened"]
     closed = {event["incident"]: event for event in found if event["event"] == "closed"}
-    assert [event["phase"] for event in opened] == ["gen", "old_log_prob", "gen"]
-    gen, old, shift = opened
+    assert [event["phase"] for event in opened] == ["gen", "old_log_prob", "gen", "losses"]
+    gen, old, shift, nan = opened
 
     assert 120 <= gen["step"] <= 121
     assert 3.5 <= gen["ratio"] <= 4.5
@@ -51,7 +52,10 @@ def check(found: Found, *, ends: bool) -> None:
     assert 1.5 <= shift["ratio"] <= 1.7
     if ends:
         assert closed[shift["incident"]]["closed_as"] == "run ended"
-    assert len(closed) == 2 + ends
+
+    assert (nan["rule"], nan["step"], nan["summary"]) == ("not_finite", 260, "actor/grad_norm is nan at step 260")
+    assert (closed[nan["incident"]]["closed_as"], closed[nan["incident"]]["step"]) == ("resolved", 261)
+    assert len(closed) == 3 + ends
 
 
 @pytest.mark.parametrize("name", CONSOLE)
@@ -70,15 +74,16 @@ def test_console_and_jsonl_of_one_run_are_counted_once(
     check(replay(capsys, *[recorded / CONSOLE[-1], recorded / JSONL][::order]), ends=True)
 
 
-def test_the_oldest_release_tells_its_gen_events_only(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_oldest_release_tells_its_gen_events_and_its_nan_only(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     opened = [e for e in replay(capsys, recorded / "verl-0.1.locallogger.log") if e["event"] == "opened"]
-    assert [(event["phase"], event["onset_step"]) for event in opened] == [("gen", 120), ("gen", 200)]
+    assert [(event["phase"], event["onset_step"]) for event in opened] == [("gen", 120), ("gen", 200), ("losses", 260)]
 
 
-def test_a_log_of_crashes_and_fragments_opens_no_phase_incident(
+def test_a_log_of_crashes_and_fragments_tells_of_the_crashes_as_one(
     recorded: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert replay(capsys, recorded / "ray-misc.driver.log") == []
+    (opened,) = replay(capsys, recorded / "ray-misc.driver.log")
+    assert (opened["event"], opened["rule"], opened["severity"]) == ("opened", "device_oom", "critical")
 
 
 def test_console_values_equal_those_of_the_jsonl_to_the_digit(recorded: Path) -> None:

@@ -41,6 +41,7 @@ def replay(engine: Engine, paths: Sequence[Path], run: str, progress: Progress |
     Raises:
         LogError: a file cannot be read to its end.
     """
+    engine.is_timed = False
     unread = {str(path): pieces(path) for path in paths}
     total = sum(path.stat().st_size for path in paths)
     offsets = dict.fromkeys(unread, 0)

@@ -79,7 +79,7 @@ def cut(data: bytes, seed: random.Random, longest: int) -> Iterator[bytes]:
 def whole() -> tuple[Any, ...]:
     disk = Disk()
     feed_all(iter([RUN]), disk)
-    assert len(disk.notifications) == len(disk.transitions) == 7
+    assert len(disk.notifications) == len(disk.transitions) == 10
     return disk.comparable()
 
 
@@ -152,9 +152,11 @@ def told_after_history(history_to: int, *, restart_at: int = 0) -> tuple[list[tu
 
 def test_what_ended_before_anybody_watched_is_told_to_nobody(whole: tuple[Any, ...]) -> None:
     told, disk = told_after_history(at_step(195))
-    assert [(event, phase) for event, phase, _ in told] == [("opened", "gen"), ("closed", "gen")]
+    assert [(event, phase) for event, phase, _ in told] == [
+        ("opened", "gen"), ("opened", "losses"), ("closed", "losses"), ("closed", "gen"), ("finished", "run"),
+    ]  # fmt: skip
     assert told[0][2] == 202
-    assert len(disk.notifications) == 2
+    assert len(disk.notifications) == 5
     assert disk.comparable()[2] == whole[2], "every value is kept, and every step has taught the baselines"
     assert {k: s for k, s in disk.states.items() if k[0] == "series"} == {
         k: s for k, s in whole[1].items() if k[0] == "series"
@@ -164,7 +166,8 @@ def test_what_ended_before_anybody_watched_is_told_to_nobody(whole: tuple[Any, .
 @pytest.mark.parametrize("restart_at", [0, 100_000, at_step(246)])
 def test_what_still_holds_is_told_with_the_first_new_step(restart_at: int) -> None:
     told, _ = told_after_history(at_step(250), restart_at=restart_at)
-    assert told == [("opened", "gen", 251), ("closed", "gen", 300)]
+    nan = [("opened", "losses", 260), ("closed", "losses", 261)]
+    assert told == [("opened", "gen", 251), *nan, ("closed", "gen", 300), ("finished", "run", 300)]
 
 
 def test_a_finished_run_that_nobody_watched_is_told_to_nobody() -> None:
@@ -241,7 +244,7 @@ def test_a_series_that_raises_is_set_aside_and_the_others_go_on(monkeypatch: pyt
     engine = Engine(SETTINGS)
     outcome = engine.feed(Chunk("train.log", 1, 0, RUN), 0.0)
     assert engine.runs["train"].judged.quarantined == {"ref": "ArithmeticError('broken on purpose')"}
-    assert [t.phase for t in outcome.transitions if t.event == "opened"] == ["gen", "old_log_prob", "gen"]
+    assert [t.phase for t in outcome.transitions if t.event == "opened"] == ["gen", "old_log_prob", "gen", "losses"]
 
 
 def test_state_of_an_unknown_version_starts_warm_instead_of_failing() -> None:
@@ -261,7 +264,7 @@ def test_a_line_that_looks_like_the_end_mutes_no_run() -> None:
         RUN[:end] + b"\n(TaskRunner pid=8785) Final validation metrics: None\n" + RUN[RUN.rindex(b"\n", 0, end) + 1 :]
     )
     outcome = Engine(SETTINGS).feed(Chunk("train.log", 1, 0, said), 0.0)
-    assert [t.phase for t in outcome.transitions if t.event == "opened"] == ["gen", "old_log_prob", "gen"]
+    assert [t.phase for t in outcome.transitions if t.event == "opened"] == ["gen", "old_log_prob", "gen", "losses"]
 
 
 def test_a_cut_line_is_closed_by_time_and_wakes_the_caller() -> None:
@@ -448,10 +451,10 @@ def test_the_form_of_the_state_changes_with_its_version_only() -> None:
     assert run.data is not None
     assert series.data is not None
     assert (STATE_VERSION, sorted(run.data)) == (
-        7,
-        ["apart_at", "attempts", "bar_full", "config", "early", "expected", "finished", "implausible", "incidents",
-         "is_async", "is_counted",
-         "judged", "ordinals", "planned", "prints_total", "recent", "release", "resumed_at", "step", "step_at",
+        8,
+        ["apart_at", "attempts", "bar_full", "config", "courses", "early", "expected", "findings", "finished",
+         "finite", "implausible", "incidents", "is_async", "is_counted",
+         "judged", "life", "ordinals", "planned", "prints_total", "recent", "release", "resumed_at", "step", "step_at",
          "steps_seen", "waiting"],
     )  # fmt: skip
     assert (series.version, sorted(series.data)) == (
@@ -475,7 +478,7 @@ def test_a_step_line_that_lost_its_end_is_no_slow_step(share: float) -> None:
     lines[at] = lines[at][: int(share * len(lines[at]))]
     outcome = Engine(SETTINGS).feed(Chunk("train.log", 1, 0, b"\n".join(lines)), 0.0)
     assert [(t.event, t.phase, t.step) for t in outcome.transitions if t.step < 110] == []
-    assert len(outcome.transitions) == 7
+    assert len(outcome.transitions) == 10
 
 
 def test_a_history_that_ends_within_a_step_line_is_history() -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
+from verlwatch import timeline
 from verlwatch.commands import _common
 from verlwatch.commands._output import say, say_json
 from verlwatch.core.engine import Engine
 from verlwatch.core.incidents import duration
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import Language, Message, Outcome, Transition
-from verlwatch.replay import replay
+from verlwatch.replay import Passage, Progress, replay
 from verlwatch.shell.notifiers import in_language, message_text
 from verlwatch.shell.printable import printable
 
@@ -45,6 +47,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     form.add_argument(
         "--notify-dry-run", action="store_true", help="the messages that people would have got; nobody is told"
     )
+    parser.add_argument(
+        "--timeline",
+        type=Path,
+        metavar="FILE",
+        help="when each line arrived, so that stalls, silence and deaths are judged too (see docs/LIFE.md)",
+    )
     parser.set_defaults(run_command=run)
 
 
@@ -54,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
     count, engine, run = 0, Engine(_settings(args)), _common.run_name(args)
     languages = {receiver.name: receiver.language for receiver in _common.configured(args).receivers}
     with _common.bar() as progress:
-        for outcome, now in replay(engine, args.logs, run, progress):
+        for outcome, now in _passages(args, engine, run, progress):
             if args.notify_dry_run:
                 count += _show_messages(outcome, now, languages)
             else:
@@ -62,6 +70,12 @@ def run(args: argparse.Namespace) -> None:
     if not count and not args.json:
         steps = engine.runs[run].steps_seen if run in engine.runs else 0
         say(f"nothing found in {steps} steps with timing" + _common.too_few(steps))
+
+
+def _passages(args: argparse.Namespace, engine: Engine, run: str, progress: Progress | None) -> Iterator[Passage]:
+    if args.timeline is None:
+        return replay(engine, args.logs, run, progress)
+    return timeline.replay(engine, args.logs, run, timeline.read(args.timeline))
 
 
 def _settings(args: argparse.Namespace) -> Settings:

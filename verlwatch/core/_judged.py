@@ -8,9 +8,11 @@ from statistics import median
 from typing import Any
 
 from verlwatch.core import steps
+from verlwatch.core._courses import Courses
 from verlwatch.core._early import Early
+from verlwatch.core._finite import Finite
 from verlwatch.core.incidents import Ending
-from verlwatch.core.metrics import MEASURES
+from verlwatch.core.metrics import MEASURES, MOVING
 from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT, phase
 from verlwatch.core.rules import RULES, Rule, View
 from verlwatch.core.series import Watch
@@ -46,6 +48,8 @@ class JudgedSeries:
         """Of metrics not judged yet: attempt, step, value, tokens and longest response."""
         self._dirty: set[str] = set()
         self._early = Early()
+        self._courses = Courses()
+        self.finite = Finite()
         self.is_async = False
 
     def judge(self, at: At, facts: steps.StepFacts, measured: Mapping[str, float]) -> tuple[bool, dict[str, Ending]]:
@@ -66,6 +70,7 @@ class JudgedSeries:
             fresh = fresh or metric in self.recent
             if watch is None:
                 continue
+            was_held = self._courses.is_held(metric)
             points = self._update(watch, at, value, work)
             if metric in self.expected and self._early.forget(metric):
                 endings[metric] = Ending("accepted", at[1])
@@ -73,6 +78,8 @@ class JudgedSeries:
                 if point.action in _ENDING:
                     last = point.onset - 1 if point.action == "returned" else at[1]
                     endings[metric] = Ending(_ENDING[point.action], last)
+                if point.action == "settled" and was_held:
+                    self._leave(metric)
         return fresh, endings
 
     def diagnose(
@@ -89,7 +96,8 @@ class JudgedSeries:
         ``now`` are the step's judged values by metric, ``values`` all that the ``release`` printed of it.
         """
         changes, early = self.changes, self._early.changes
-        if not (changes or early or self._limits):
+        not_finite = self.finite.look(step, values)
+        if not (changes or early or self._limits or not_finite):
             return ()
         view = View(
             self.run,
@@ -105,6 +113,8 @@ class JudgedSeries:
             metrics=self._measures(),
             release=release,
             per_token=steps.per_token_ms(values, now),
+            values=values,
+            not_finite=not_finite,
         )
         return tuple(diagnosis for rule in RULES for diagnosis in self._ask(rule, view))
 
@@ -112,7 +122,7 @@ class JudgedSeries:
     def changes(self) -> dict[str, ChangePoint]:
         """Open changes by metric."""
         return {
-            m: c
+            m: self._courses.change(m, c)
             for m, watch in self.series.items()
             if watch.change is not None and self._is_judged(m) and (c := watch.current)
         }
@@ -124,7 +134,7 @@ class JudgedSeries:
     def _is_judged(self, metric: str) -> bool:
         if metric == THROUGHPUT:
             return STEP not in self.recent or metric in self.settings.metrics
-        return metric in JUDGED or metric in self.settings.metrics
+        return metric in JUDGED or metric in self.settings.measures
 
     def tune(self, settings: Settings) -> None:
         """Takes up other settings; baselines stay, and so does what the settings leave as it is."""
@@ -140,14 +150,15 @@ class JudgedSeries:
 
         The first values only wait: they are the slowest, and no measure of how many steps a month has.  So do those of
         a phase that takes so little of a step that it would have to triple before anybody is told.  When it takes
-        more, what has waited is shown to its series first: the very step is judged.
+        more, what has waited is shown to its series first: the very step is judged.  So does what is still nothing,
+        as preemptions that there are none of.
         """
         if not self._is_judged(metric):
             return None
         recent = self.recent.setdefault(metric, deque(maxlen=RECENT))
         past = self._waiting.setdefault(metric, deque(maxlen=RECENT))
         least = 0.0 if metric in MEASURES else self.settings.min_step_share / SLIGHT * step_s
-        if value < least or len(recent) < SETTLING:
+        if value < least or len(recent) < SETTLING or (value == 0.0 and metric in MOVING):
             self.last[metric] = at
             recent.append(value)
             past.append((*at, value, *work))
@@ -159,6 +170,11 @@ class JudgedSeries:
             attempt = earlier
         return watch
 
+    def _leave(self, metric: str) -> None:
+        """A metric has settled far off its course: where it is now, it begins anew."""
+        del self.series[metric], self.expected[metric]
+        self._courses.forget(metric)
+
     def _watch(self, metric: str) -> Watch:
         """A new series."""
         # waiting follows no tokens, nor does a measure
@@ -167,17 +183,22 @@ class JudgedSeries:
             SeriesKey(self.run, metric),
             (shares.tokens, shares.longest),
             self._rate(),
-            worse=MEASURES[metric].worse if metric in MEASURES else "up",
+            worse=MEASURES[metric].worse if metric in MEASURES and metric not in MOVING else "up",
             accept_after=self.settings.accept_after_steps,
         )
 
     def _rate(self) -> float:
-        """False alarms per step that a series may raise: the run's budget over a month's steps and all it prints."""
+        """False alarms per step that a series may raise: the run's budget over a month's steps and all it prints.
+
+        What training moves has no part of the budget, and raises no alarm before it has moved far: counted in, it
+        would make the phases slower to be told.
+        """
         seconds = self.recent.get(STEP) or [
             sum(median(values) for m, values in self.recent.items() if m not in MEASURES)
         ]
         step_s = min(max(median(seconds), 1.0), 3600.0)
-        return min(1.0, self.settings.false_alarms_per_month / (MONTH_S / step_s * max(1, len(self.recent))))
+        sharing = max(1, len(self.recent.keys() - MOVING))
+        return min(1.0, self.settings.false_alarms_per_month / (MONTH_S / step_s * sharing))
 
     def _update(self, watch: Watch, at: At, value: float, work: Workload) -> tuple[ChangePoint, ...]:
         metric = watch.key.metric
@@ -187,16 +208,19 @@ class JudgedSeries:
         self._dirty.add(metric)
         points = self._show(watch, at[1], value, work, restart=restart)
         if watch.expectation is not None:
-            self.expected[metric] = watch.expectation
+            self.expected[metric] = self._courses.meant(metric, watch.expectation)
         return points
 
     # A series or a rule that raises is set aside and reported; the rest of the run, and other runs, go on.
     def _show(self, watch: Watch, step: int, value: float, work: Workload, *, restart: bool) -> tuple[ChangePoint, ...]:
+        metric = watch.key.metric
         try:
-            return watch.update(step, value, work, restart=restart)
+            points = watch.update(step, self._courses.shown(metric, value), work, restart=restart)
+            self._courses.follow(metric, value, watch.current)
         except Exception as error:  # noqa: BLE001 - the guarded border around a run's judgement
-            self.quarantined[watch.key.metric] = repr(error)[:300]
+            self.quarantined[metric] = repr(error)[:300]
             return ()
+        return points
 
     def _ask(self, rule: Rule, view: View) -> tuple[Diagnosis, ...]:
         if rule.NAME in self.quarantined:
@@ -223,8 +247,8 @@ class JudgedSeries:
     def begin_anew(self) -> None:
         """Forgets what is known of every series: what comes does other work."""
         self._dirty.update(self.series)
-        self._early = Early()
-        for known in (self.series, self.last, self.recent, self.expected, self._waiting):
+        self._early, self.finite = Early(), Finite()
+        for known in (self.series, self.last, self.recent, self.expected, self._waiting, self._courses):
             known.clear()
 
     def forgotten(self) -> list[State]:
@@ -239,6 +263,8 @@ class JudgedSeries:
             "waiting": {metric: [list(row) for row in rows] for metric, rows in self._waiting.items()},
             "expected": self.expected,
             "early": self._early.state(),
+            "courses": self._courses.state(),
+            "finite": self.finite.state(),
             "is_async": self.is_async,
         }
 
@@ -249,6 +275,8 @@ class JudgedSeries:
         self._waiting = {m: deque(map(tuple, rows), maxlen=RECENT) for m, rows in data["waiting"].items()}
         self.expected = dict(data["expected"])
         self._early.restore(self.run, data["early"])
+        self._courses.restore(data["courses"])
+        self.finite.restore(data["finite"])
         self.is_async = data["is_async"]
 
     def restore_series(self, metric: str, data: Mapping[str, Any]) -> None:

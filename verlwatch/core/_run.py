@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from verlwatch.core import phases, steps
 from verlwatch.core._attempts import Attempts
 from verlwatch.core._judged import JudgedSeries
+from verlwatch.core._kept import kept, take_up
+from verlwatch.core._life import OBSERVED, Life, Sight
 from verlwatch.core._ordinals import Ordinals
 from verlwatch.core._telling import Told, calm, tell
 from verlwatch.core._work import Work, differs, gpus, named
-from verlwatch.core.incidents import Calm, Change, Context, Moment, Mute, OpenIncidents, Silences
+from verlwatch.core.incidents import Calm, Change, Conditions, Context, Moment, Mute, OpenIncidents, Silences
 from verlwatch.core.metrics import measured
 from verlwatch.core.phases import STEP, THROUGHPUT
 from verlwatch.core.settings import Settings
-from verlwatch.core.types import Event, Incident, Samples, State, StepRow
+from verlwatch.core.types import Event, Extract, Incident, Samples, State, StepRow
 
 STRAYS, STRAYS_OF = 15, 40
 """So many contradictions among so many steps are no restart any more."""
 RESUMING = 3
 """So many steps after a resume open nothing by themselves."""
-STATE_VERSION = 7
+STATE_VERSION = 8
 _THROUGHPUT_KEY = "perf/throughput"
+Book = OpenIncidents | Conditions
 
 
 class Run:
@@ -38,6 +41,9 @@ class Run:
         self.attempts = Attempts()
         self.incidents = OpenIncidents(settings.policy)
         self.judged = JudgedSeries(name, settings)
+        self.life = Life(name, settings)
+        self.findings = Conditions(settings.policy)
+        """What step rules say that is no change of a time: a loss that is not finite, memory that runs out."""
         self.step = -1
         self.step_at = self.heard_at = 0.0
         self.planned: int | None = None
@@ -58,6 +64,8 @@ class Run:
         self.ordinals = Ordinals()
         self.is_counted = False
         """Whether its steps have no numbers and are counted."""
+        self.due: float | None = None
+        """When its life is to be looked at again, if nothing comes."""
         self.strays: deque[bool] = deque(maxlen=STRAYS_OF)
         """Of the last steps: whether each contradicted the steps before it (see `astray`)."""
 
@@ -87,6 +95,7 @@ class Run:
             if self.finished:  # whatever said that it was the end, it was not
                 self.finished = self.bar_full = False
             self.step, self.step_at = samples.step, now
+            self._advance(samples, timings, now, told)
         if timings or _THROUGHPUT_KEY in samples.values:
             self._judge(samples, timings, place.attempt, now, told)
         if self.bar_full:
@@ -98,15 +107,21 @@ class Run:
         if event.name == "phase_time" and (self.is_counted or self.step < 0) and (step := self.ordinals.take(event)):
             self.is_counted = True
             self._take(step, now, told)
+        if event.name == "fault":
+            self.judged.finite.hear(event)
         if event.name == "config":
             self._configure(named(event.attributes), now, told)
         if event.name == "resume":
             self.attempts.restarted(origin.source, origin.writer)
-        if not self.attempts.is_current(origin.source, origin.writer):
+        is_current = self.attempts.is_current(origin.source, origin.writer)
+        if is_current and self.life.starts_anew(event):
+            self._restart(self.attempts.current, now, told)
+        self.life.hear(event, now, is_current=is_current)
+        if not is_current:
             return
         total = event.attributes.get("total")
         if event.name in {"plan", "progress"} and isinstance(total, int) and total > 0:
-            self.planned = total
+            self.planned = self.life.planned = total
         if event.name == "progress":
             self.bar_full = total == event.attributes.get("done")
         if event.name == "finished" or self.bar_full:
@@ -120,6 +135,38 @@ class Run:
             self.judged.begin_anew()
         self.config.update(config)
 
+    def _advance(self, samples: Samples, timings: dict[str, float], now: float, told: Told) -> None:
+        """A further step of the current attempt has come."""
+        release = steps.release(samples.values, samples.decimals) or self.release
+        seconds = steps.read(samples.values, release, timings, prints_total=self.prints_total).seconds
+        self.life.stepped(samples.origin.source, samples.step, seconds, timings, now, history=told.history)
+        self.life.ledger.score(samples.step, samples.values)
+
+    def live(self, now: float, told: Told, *, final: bool = False) -> None:
+        """Lets the life of the run be judged at ``now``; ``final``: its logs have come to their end."""
+        life = self.life
+        life.config, life.is_over = self.config, self.finished
+        moment = Moment(self.name, max(self.attempts.current, life.attempt), self.step, now)
+        self._tell(life.look(moment, gpus(self.config), final=final), moment, told, life.conditions)
+        self.due = life.due(now)
+
+    def _restart(self, attempt: int, now: float, told: Told) -> None:
+        """A trainer starts: what is known of the end of the one before is told first."""
+        if self.life.evidence.settles_at is not None or self.finished:
+            self.live(now, told, final=True)
+        self.life.begin(attempt, now)
+
+    def heed(self, extract: Extract, now: float) -> None:
+        """Something of it is heard, or seen beside its logs."""
+        if extract.records[0].origin.kind not in OBSERVED:
+            self.heard_at = now
+            self.life.heard(now, history=extract.history)
+
+    def see(self, sights: Collection[Sight], now: float) -> None:
+        """Takes how its sources stand."""
+        if self.life.see(sights, now):
+            self.due = now
+
     @property
     def astray(self) -> bool:
         """Whether they are no single training's: many of its last steps begin an attempt or belong to an old one."""
@@ -130,21 +177,26 @@ class Run:
         if self.step >= 0 and not self.finished:
             moment = Moment(self.name, attempt - 1, self.step, now)
             self._tell(self.incidents.finish(moment), moment, told)
+        if self.step >= 0 or attempt > self.life.attempt:
+            self._restart(attempt, now, told)
         self.finished, self.bar_full, self.step = False, False, -1
 
     def _end(self, now: float, told: Told, *, sure: bool = False) -> None:
         """The run is over.  A full progress bar alone says so only once its last step has been printed."""
-        if self.finished or self.step < 0 or not (sure or self.step >= (self.planned or 0)):
+        if self.finished or self.step < 0 or not (sure or self.step == self.planned):
             return
         self.finished = True
         moment = Moment(self.name, self.attempts.current, self.step, now)
         self._tell(self.incidents.finish(moment), moment, told)
+        self._tell(self.findings.finish(moment), moment, told, self.findings)
 
     def expire(self, now: float, told: Told) -> list[State]:
         """Nothing more is expected of it: closes what is open; the states that the store is to forget."""
         if not self.finished:
             moment = Moment(self.name, self.attempts.current, self.step, now)
             self._tell(self.incidents.finish(moment, "expired"), moment, told)
+            for book in (self.findings, self.life.conditions):
+                self._tell(book.finish(moment, "expired"), moment, told, book)
         return [State("run", self.name, STATE_VERSION, None), *self.judged.forgotten()]
 
     # ------------------------------------------------------------------------------------------------ judging
@@ -154,7 +206,7 @@ class Run:
         self.prints_total = self.prints_total or steps.TOTAL_TOKENS in samples.values
         self.judged.is_async = self.judged.is_async or steps.is_async(samples.values, samples.origin.writer.name)
         facts = steps.read(samples.values, self.release, timings, prints_total=self.prints_total)
-        beside = measured(samples.values, self.settings.metrics)
+        beside = measured(samples.values, self.settings.measures)
         if THROUGHPUT in beside and facts.seconds.get(STEP, 0.0) > 0.0:  # without validation and checkpoint, too
             beside[THROUGHPUT] *= timings[STEP] / facts.seconds[STEP]
         fresh, endings = self.judged.judge((attempt, samples.step), facts, beside)
@@ -164,13 +216,17 @@ class Run:
         diagnoses = self.judged.diagnose(
             samples.step,
             {**beside, **facts.seconds},
-            self.incidents.subjects,
+            self.incidents.subjects | {incident.diagnoses[0].subject for incident in self.findings},
             values=samples.values,
             release=self.release,
         )
         self.mute = self._muted(attempt, samples.step, facts.seconds)
         moment = Moment(self.name, attempt, samples.step, now, self.mute)
-        self._tell(self.incidents.update(diagnoses, endings, moment), moment, told)
+        changed = [diagnosis for diagnosis in diagnoses if not diagnosis.title]
+        self._tell(self.incidents.update(changed, endings, moment), moment, told)
+        worded = [diagnosis for diagnosis in diagnoses if diagnosis.title]
+        self._tell(self.findings.update(worded, moment), moment, told, self.findings)
+        self.findings.forget(attempt, samples.step)
 
     def _muted(self, attempt: int, step: int, seconds: Mapping[str, float]) -> Mute | None:
         """What this step did besides training.  What a run does at every step mutes nothing."""
@@ -187,39 +243,56 @@ class Run:
     def tune(self, settings: Settings) -> None:
         """Takes up other settings; baselines and incidents stay."""
         self.settings = settings
-        self.incidents.policy = settings.policy
+        self.incidents.policy = self.findings.policy = self.life.conditions.policy = settings.policy
+        self.life.settings = settings
         self.judged.tune(settings)
 
     # ------------------------------------------------------------------------------------------------ telling
     def look(self, now: float, told: Told) -> bool:
         """Lets time pass: what was held back may be told now.  Whether anything was."""
-        before = len(told.notifications)
-        waiting = self.incidents.waiting()
-        if waiting:
-            self._tell(waiting, Moment(self.name, self.attempts.current, self.step, now, self.mute), told)
-        return len(told.notifications) > before
+        before = len(told.notifications), len(told.transitions), self.life.state
+        moment = Moment(self.name, self.attempts.current, self.step, now, self.mute)
+        self._tell(self.incidents.waiting(), moment, told)
+        self._tell(self.findings.waiting(), moment, told, self.findings)
+        if self.due is not None and now >= self.due:
+            self.live(now, told)
+        else:
+            self._tell(self.life.conditions.waiting(), moment, told, self.life.conditions)
+        return (len(told.notifications), len(told.transitions), self.life.state) != before
 
     def accept(self, incident: str, now: float, told: Told) -> bool:
         """A person takes the level of an open incident for the normal one; False if none has that id."""
         moment = Moment(self.name, self.attempts.current, self.step, now)
-        change = self.incidents.accept(incident, moment)
-        if change is not None:
-            self._tell((change,), moment, told)
-        return change is not None
+        for book in (self.incidents, self.findings, self.life.conditions):
+            change = book.accept(incident, moment)
+            if change is not None:
+                self._tell((change,), moment, told, book)
+                return True
+        return False
 
-    def _tell(self, changes: Iterable[Change], moment: Moment, told: Told) -> None:
+    def open_incidents(self) -> Iterator[Incident]:
+        """All that are open."""
+        yield from self.incidents
+        yield from self.findings
+        yield from self.life.conditions
+
+    def _tell(self, changes: Iterable[Change], moment: Moment, told: Told, book: Book | None = None) -> None:
+        book = book or self.incidents
         for incident in tell(changes, moment, partial(self._calm, moment), self._context, self.settings, told):
-            self.incidents.note(incident)
+            book.note(incident)
 
     def _calm(self, moment: Moment, incident: Incident) -> Calm:
         """A step that validates, saves or follows a resume opens nothing by itself: what lasts is told after it."""
-        is_apart = phases.is_apart(incident.diagnoses[0].subject)
+        lead = incident.diagnoses[0]
+        is_apart = phases.is_apart(lead.subject) or bool(lead.title)
         begins_here = moment.mute == "resume" or incident.opened_step == moment.step
         mute = moment.mute if begins_here and not is_apart else None
         return calm(incident, moment.now, self.settings, self.silences, mute)
 
     def _context(self, incident: Incident) -> Context:
         judged = self.judged
+        if incident.diagnoses[0].title:
+            return Context(link=self.settings.link)
         subject = incident.diagnoses[0].subject
         last: Sequence[float] = judged.recent.get(STEP) or ()
         recent: Sequence[float] = judged.recent.get(subject) or last
@@ -235,28 +308,7 @@ class Run:
     # ------------------------------------------------------------------------------------------------ state
     def states(self) -> list[State]:
         """What changed since the last call, for the store."""
-        return [State("run", self.name, STATE_VERSION, self._state()), *self.judged.states()]
-
-    def _state(self) -> dict[str, Any]:
-        return {
-            "attempts": self.attempts.state(),
-            "incidents": self.incidents.state(),
-            **self.judged.state(),
-            "implausible": self.implausible,
-            "step": self.step,
-            "step_at": self.step_at,
-            "planned": self.planned,
-            "finished": self.finished,
-            "bar_full": self.bar_full,
-            "release": self.release,
-            "prints_total": self.prints_total,
-            "steps_seen": self.steps_seen,
-            "config": self.config,
-            "resumed_at": list(self.resumed_at),
-            "apart_at": self.apart_at,
-            "ordinals": self.ordinals.state(),
-            "is_counted": self.is_counted,
-        }
+        return [State("run", self.name, STATE_VERSION, kept(self)), *self.judged.states()]
 
     @classmethod
     def from_state(
@@ -264,19 +316,7 @@ class Run:
     ) -> Run:
         """The inverse of the run's own state; series and steps are added by `judged.restore_series` and `recall`."""
         self = cls(name, settings, silences)
-        self.attempts = Attempts.from_state(data["attempts"])
-        self.incidents = OpenIncidents.from_state(data["incidents"], settings.policy)
-        self.judged.restore(data)
-        self.implausible = data["implausible"]
-        self.step, self.step_at = data["step"], data["step_at"]
-        self.heard_at = self.step_at
-        self.planned, self.release = data["planned"], data["release"]
-        self.finished, self.bar_full = data["finished"], data["bar_full"]
-        self.steps_seen, self.prints_total = data["steps_seen"], data["prints_total"]
-        self.config, self.is_counted = dict(data["config"]), data["is_counted"]
-        self.apart_at = data["apart_at"]
-        self.resumed_at = (data["resumed_at"][0], data["resumed_at"][1])
-        self.ordinals.restore(data["ordinals"])
+        take_up(self, data)
         return self
 
     def recall(self, rows: Iterable[StepRow]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from verlwatch.core.lines import KINDS, LONG_BYTES, ROOM_BYTES, Kind, Reader, too_much
+from verlwatch.core.lines import ACTIVITY_S, KINDS, LONG_BYTES, ROOM_BYTES, Kind, Reader, activity, too_much
 from verlwatch.core.types import Chunk, Cursor, Extract, Record
 
 
@@ -22,6 +22,8 @@ class Sources:
         self._runs: dict[str, str] = {}
         self._line_limit = line_limit
         self._kinds: tuple[Kind, ...] = KINDS
+        self._active_at: dict[str, float] = {}
+        """When each source was last seen to grow, as far as that was told."""
 
     def tune(self, line_limit: int) -> None:
         """Reads lines of up to so many bytes."""
@@ -46,12 +48,28 @@ class Sources:
                 extracts += self._extracts(source, reader.finish(now))
             reader = self._begin(chunk)
         extracts += self._extracts(source, reader.feed(chunk.data, now))
+        extracts += self._activity(chunk, now, told=bool(extracts))
         cursors = [self._advance(reader, chunk.token)]
         if reader.held > LONG_BYTES:
             for crowded in too_much(self.readers.values(), max(ROOM_BYTES, self._line_limit)):
                 extracts += self._extracts(crowded.source, crowded.let_go(now))
                 cursors.append(self._advance(crowded))
         return extracts, cursors
+
+    def _activity(self, chunk: Chunk, now: float, *, told: bool) -> Iterator[Extract]:
+        """That the source grows, now and then, where its lines do not tell so themselves."""
+        source, end = chunk.source, chunk.offset + len(chunk.data)
+        cursor = self.cursors[source]
+        if end <= max(cursor.history_to, cursor.applied_to):
+            return
+        before, self._active_at[source] = self._active_at.get(source), now
+        if told:
+            return
+        if before is not None and 0.0 <= now - before < ACTIVITY_S:
+            self._active_at[source] = before
+            return
+        event = activity(source, chunk.generation, end, chunk.data)
+        yield Extract(source, self._runs[source], (event,))
 
     def tick(self, now: float) -> tuple[list[Extract], list[Cursor]]:
         """Lets time pass: closes constructs that nothing continued."""
@@ -79,6 +97,7 @@ class Sources:
             if source not in followed and reader.reread_from == reader.offset:
                 del self.readers[source]
                 self._runs.pop(source, None)
+                self._active_at.pop(source, None)
 
     def restore(self, cursors: Iterable[Cursor]) -> None:
         """Takes up where the last commit left off."""

@@ -33,6 +33,7 @@ _EVENT: dict[Reason, EventName] = {
     "reopened": "opened",
     "escalated": "updated",
     "updated": "updated",
+    "finished": "finished",
     **dict.fromkeys(ENDS, "closed"),
 }
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from verlwatch.core._attempts import MAX_ATTEMPTS, RECALL
+from verlwatch.core._life import Sight
 from verlwatch.core._run import STATE_VERSION, Run
 from verlwatch.core._sources import Reads, Sources
 from verlwatch.core._telling import Told
@@ -56,6 +57,8 @@ class Engine(Reads):
         self.silences = Silences()
         self._sources = Sources(self.settings.line_limit)
         self.fleet = Fleet(self.settings, self.silences)
+        self.is_timed = True
+        """Whether ``now`` is when things arrive; where it is not, nothing is late."""
 
     # ------------------------------------------------------------------------------------------------ feeding
     def feed(self, chunk: Chunk, now: float) -> Outcome:
@@ -73,6 +76,18 @@ class Engine(Reads):
     def deadline(self) -> float | None:
         """When `tick` is wanted at the latest; for what is held back any time within a few seconds will do."""
         return min((at for at in (self._sources.deadline(), self.fleet.deadline()) if at is not None), default=None)
+
+    def due(self) -> float | None:
+        """When `tick` is wanted because something of a run may be late."""
+        return min((run.due for run in self.runs.values() if run.due is not None), default=None)
+
+    def see(self, sights: Iterable[Sight], now: float) -> None:
+        """Takes how the sources stand, all of them, as their readers see them; those of agents are known here."""
+        by_run: dict[str, list[Sight]] = {}
+        for sight in (*sights, *self.fleet.sights(now)):
+            by_run.setdefault(sight.run, []).append(sight)
+        for name, run in self.runs.items():
+            run.see(by_run.get(name, ()), now)
 
     def hear(self, report: AgentReport, now: float) -> Outcome:
         """Takes what an agent says of itself."""
@@ -102,7 +117,15 @@ class Engine(Reads):
 
     def finish(self, source: str, now: float) -> Outcome:
         """The source is read to its very end and will not grow (replay)."""
-        return self.accept(self._sources.finish(source, now), now)
+        read = self.accept(self._sources.finish(source, now), now)
+        if self._sources.readers:
+            return read
+        told = Told()
+        for run in self.runs.values():
+            run.live(now, told, final=True)
+        states = tuple(state for run in self.runs.values() for state in run.states())
+        ended = Outcome((), (), states, tuple(told.transitions), tuple(told.notifications))
+        return merged((read, ended))
 
     def accept(self, extracts: Iterable[Extract], now: float, cursors: Iterable[Cursor] = ()) -> Outcome:
         """Takes what was read, here or elsewhere, in its order; ``cursors`` go with it into the same commit."""
@@ -112,9 +135,12 @@ class Engine(Reads):
             run = self.runs.get(extract.run) or self._begin(extract.run, now, told, forgotten)
             if run is not None:
                 touched[run.name] = run
-                run.heard_at = now
+                run.heed(extract, now)
                 told.history = extract.history
                 self._take(run, extract.records, now, told)
+        told.history = False
+        for run in touched.values() if self.is_timed else ():
+            run.live(now, told)
         states = [state for name in sorted(touched) for state in touched[name].states()]
         return Outcome(
             tuple(cursors), tuple(told.steps), (*forgotten, *states), tuple(told.transitions), tuple(told.notifications)
@@ -199,6 +225,7 @@ class Engine(Reads):
             forgotten += oldest.expire(now, told)
             del self.runs[oldest.name]
         run = self.runs[name] = Run(name, self.settings, self.silences)
+        run.life.is_timed = self.is_timed
         return run
 
 

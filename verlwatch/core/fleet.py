@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
+from verlwatch.core._life import Sight
 from verlwatch.core._telling import Told, calm, notify, record
 from verlwatch.core.incidents import (
     NO_NEWS,
@@ -30,6 +31,8 @@ from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Message, Reason,
 
 LOST_S = 60.0
 BLIND_S = 60.0
+LATE_S = 25.0
+"""An agent says every ten seconds that it lives: later than this its runs are not seen."""
 STATE_VERSION = 2
 _NAMED = 5
 
@@ -40,12 +43,16 @@ AGENT_RULES: tuple[AgentRule, ...] = get_args(AgentRule)
 
 @dataclass(frozen=True, slots=True)
 class AgentReport:
-    """What an agent says of itself: the runs whose logs it reads, how many files, and those it cannot read."""
+    """What an agent says of itself: the runs whose logs it reads, how many files, and those it cannot read.
+
+    ``waiting`` is what it has read and not shipped yet.
+    """
 
     name: str
     runs: tuple[str, ...] = ()
     sources: int = 0
     unreadable: tuple[str, ...] = ()
+    waiting: int = 0
 
 
 @dataclass(slots=True)
@@ -57,6 +64,8 @@ class _Agent:
     blind_since: float | None = None
     episodes: int = 0
     incidents: dict[AgentRule, Incident] = field(default_factory=dict)
+    is_heard: bool = False
+    """Whether it has said anything since the hub's own start."""
     ended: list[Incident] = field(default_factory=list)
     """Closed, and not yet told to those who know that they were open."""
 
@@ -100,7 +109,7 @@ class Fleet:
             self._dirty.add(report.name)
         if agent.report.runs != report.runs:
             self._dirty.add(report.name)
-        agent.report, agent.seen_at = report, now
+        agent.report, agent.seen_at, agent.is_heard = report, now, True
         if "agent_lost" in agent.incidents:
             self._close(agent, "agent_lost", "resolved", now, told)
         if report.unreadable:
@@ -120,6 +129,18 @@ class Fleet:
     def deadline(self) -> float | None:
         """When `tick` is wanted."""
         return min((at for agent in self._agents.values() for at in _due(agent)), default=None)
+
+    def sights(self, now: float) -> Iterator[Sight]:
+        """How the runs of each agent are seen: not while it is silent, not up to now while it ships what it has."""
+        for name, agent in self._agents.items():
+            report = agent.report
+            silent = now - agent.seen_at >= LATE_S
+            error = f"nothing is heard of it for {duration(now - agent.seen_at)}" if silent else ""
+            if report.unreadable and not error:
+                error = f"it cannot read {report.unreadable[0]}"
+            behind = report.waiting > 0 or not agent.is_heard
+            for run in report.runs:
+                yield Sight(f"agent {name}", run, not error, error, behind)
 
     def _look(self, agent: _Agent, now: float, told: Told) -> None:
         if "agent_lost" not in agent.incidents and now - agent.seen_at >= LOST_S:

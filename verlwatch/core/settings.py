@@ -5,9 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from verlwatch.core.incidents import Maintenance, Policy, Route, Window, Zone
-from verlwatch.core.metrics import DEFAULT_MEASURES
+from verlwatch.core.metrics import DEFAULT_MEASURES, TAIL
 
-__all__ = ["Maintenance", "Policy", "Route", "Settings", "Window", "Zone"]
+__all__ = ["Maintenance", "Patience", "Policy", "Route", "Settings", "Window", "Zone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a run that has no past of its own may go without progress, in seconds."""
+
+    start_s: float = 1800.0
+    loading_s: float = 3600.0
+    first_step_s: float = 3600.0
+    first_validation_s: float = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +27,9 @@ class Settings:
     ``receivers`` are the names of those who are told.  ``false_alarms_per_month`` is per run, all series together;
     ``min_step_share`` the part of a step that a changed phase must add to be told, ``limits`` the most seconds that a
     phase (or ``step``) may take, whatever its past says, ``metrics`` the
-    measures judged beside the phases.  ``routes`` say who of the receivers hears of what, ``policy``
-    how readily, ``quiet_hours`` and ``maintenance`` when not; their times are local times of ``zone``.
+    measures judged beside the phases, ``health`` what is judged of the training itself.  ``routes`` say who of the
+    receivers hears of what, ``policy`` how readily, ``quiet_hours`` and ``maintenance`` when not; their times are local
+    times of ``zone``.
     """
 
     receivers: tuple[str, ...] = ()
@@ -27,6 +38,7 @@ class Settings:
     accept_after_steps: int = 200
     limits: tuple[tuple[str, float], ...] = ()
     metrics: tuple[str, ...] = DEFAULT_MEASURES
+    health: tuple[str, ...] = ()
     line_limit: int = 1 << 20
     max_runs: int = 1000
     link: str = ""
@@ -35,3 +47,10 @@ class Settings:
     quiet_hours: tuple[Window, ...] = ()
     maintenance: tuple[Maintenance, ...] = ()
     zone: Zone = ()
+    patience: Patience = field(default_factory=Patience)
+    tells_finish: bool = True
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """All that is judged beside the phases, where the log prints it."""
+        return (*self.metrics, *TAIL, *self.health)

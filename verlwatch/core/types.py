@@ -47,6 +47,7 @@ __all__ = [
     "Outcome",
     "Reason",
     "Record",
+    "RunState",
     "Samples",
     "Scope",
     "SeriesKey",
@@ -62,9 +63,13 @@ __all__ = [
 
 Unit = Literal["ratio", "GB"]
 Action = Literal["opened", "changed", "returned", "settled"]
-EventName = Literal["opened", "updated", "closed"]
+EventName = Literal["opened", "updated", "closed", "finished"]
 ClosedAs = Literal["resolved", "accepted", "run ended", "expired"]
-Reason = Literal["opened", "updated", "escalated", "repeated", "reopened", "flapping"] | ClosedAs
+Reason = Literal["opened", "updated", "escalated", "repeated", "reopened", "flapping", "finished"] | ClosedAs
+RunState = Literal[
+    "starting", "running", "validating", "saving", "stalled", "silent", "finished", "ended early", "crashed", "unknown"
+]
+"""What a run does, or how it ended."""
 Language = Literal["en", "zh"]
 Json = Mapping[str, Any]
 
@@ -147,8 +152,9 @@ class Incident:
     """Diagnoses of one cause, from opening to closing.  The first diagnosis is the one that names the incident.
 
     ``lost_s`` are the seconds it has cost so far, in all its ``episodes`` (it may have come back); ``last_step`` is the
-    last step that a closed one slowed, ``by_hand`` says that a person accepted it: no baseline has moved.  ``told`` is
-    what people were told of it, ``recorded`` what history knows last, ``held`` why nobody is told now.
+    last step that a closed one slowed, ``by_hand`` says that a person accepted it: no baseline has moved.  ``outcome``
+    are the words for how it ended, where its last diagnosis has words of its own.  ``told`` is what people were told of
+    it, ``recorded`` what history knows last, ``held`` why nobody is told now.
     """
 
     id: str
@@ -169,6 +175,7 @@ class Incident:
     last_step: int | None = None
     episodes: int = 1
     by_hand: bool = False
+    outcome: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ def lead(**values: Any) -> tuple[Diagnosis, ...]:
 
 FIRING = told()
 CLOSED = told(state="closed", closed_as="resolved")
+DONE = replace(
+    UNTOLD, state="closed", closed_as="run ended", severity="info", diagnoses=(replace(LEAD, rule="finished"),)
+)
 CRITICAL = told(said(ago=4 * 3600.0, severity="critical"), severity="critical")
 GROWN = lead(ratio=2.5)
 OFTEN = (said(ago=3000.0), said("resolved", ago=2500.0), said("reopened", ago=2000.0), said("resolved", ago=1500.0))
@@ -109,6 +112,10 @@ TABLE: Sequence[Row] = [
     ("it fires in a step that saves", UNTOLD, Calm(mute="checkpoint"), None, "checkpoint"),
     ("it fires in the first steps of a resume", UNTOLD, Calm(mute="resume"), None, "resume"),
     ("it ends in a step that validates", CLOSED, Calm(mute="validation"), "resolved", None),
+    ("the run is done", DONE, Calm(), "finished", None),
+    ("the run is done, as people know", replace(DONE, told=(said("finished"),)), Calm(), None, "nothing new"),
+    ("the run is done in silence", DONE, Calm(silence="s1"), None, "silenced"),
+    ("the run is done at night", DONE, Calm(quiet_hours=True), None, "quiet hours"),
 ]  # fmt: skip
 
 

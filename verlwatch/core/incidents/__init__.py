@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from verlwatch.core.incidents._calendar import Maintenance, Window, Zone, any_holds
+from verlwatch.core.incidents._conditions import Conditions
 from verlwatch.core.incidents._facts import KEYS, Context
 from verlwatch.core.incidents._incident import (
     Change,
@@ -27,6 +28,7 @@ __all__ = [
     "NO_NEWS",
     "Calm",
     "Change",
+    "Conditions",
     "Context",
     "Ending",
     "Held",

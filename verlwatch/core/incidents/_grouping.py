@@ -18,6 +18,8 @@ from verlwatch.core.types import Diagnosis, Scope, Severity
 ALL_SLOW = "all_slow"
 """The rule that says that every phase slowed at once: it leads whatever incident it belongs to."""
 
+ANNOUNCED = frozenset({"finished"})
+"""Rules of what is told once, for information, and is over with that."""
 DERIVED = frozenset({STEP, *(name for name, measure in MEASURES.items() if measure.phases)})
 RANK: dict[Severity, int] = {"info": 0, "warning": 1, "critical": 2}
 EVIDENCE = 8

@@ -142,8 +142,9 @@ def incident_from(data: Mapping[str, Any]) -> Incident:
 
 
 def _diagnosis_from(data: Mapping[str, Any]) -> Diagnosis:
-    scope = tuple((label, value) for label, value in data["scope"])
-    return Diagnosis(**{**data, "evidence": tuple(data["evidence"]), "advice": tuple(data["advice"]), "scope": scope})
+    texts = {name: tuple(data[name]) for name in ("evidence", "advice")}
+    pairs = {name: tuple((label, value) for label, value in data[name]) for name in ("scope", "facts")}
+    return Diagnosis(**{**data, **texts, **pairs})
 
 
 def _notice_from(data: Mapping[str, Any]) -> Notice:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from verlwatch.core.incidents import _titled
 from verlwatch.core.incidents._facts import ADDS_TO_THE_STEP, METRIC, NOISE, Context, cost, facts, last_step, shown
 from verlwatch.core.incidents._grouping import ALL_SLOW
 from verlwatch.core.incidents._reason import MOVED
@@ -21,9 +22,9 @@ _SAFE = re.compile(r"[A-Za-z0-9_.@%+=:,/][A-Za-z0-9_.@%+=:,/-]*")
 def compose(incident: Incident, reason: Reason, *, step: int, now: float, context: Context) -> Message:
     """What to tell of ``incident``."""
     lead = incident.diagnoses[0]
-    title = _title(incident, lead, reason, step)
+    title = _titled.title(incident, reason) if lead.title else _title(incident, lead, reason, step)
     recent = context.recent[-SPARKLINE_STEPS:]
-    known = facts(incident, step, now, context)
+    known = tuple(_titled.facts(incident, now)) if lead.title else facts(incident, step, now, context)
     return Message(
         incident=incident.id,
         reason=reason,
@@ -32,7 +33,7 @@ def compose(incident: Incident, reason: Reason, *, step: int, now: float, contex
         phase=lead.subject,
         severity=incident.severity,
         title=f"{incident.run}: {title}",
-        summary=_summary(incident, lead, reason),
+        summary=_titled.summary(incident, now) if lead.title else _summary(incident, lead, reason),
         onset_step=lead.onset,
         step=step,
         ratio=lead.ratio,
@@ -97,6 +98,8 @@ def _advice(incident: Incident, lead: Diagnosis) -> Iterator[str]:
     if incident.state != "firing":
         return
     yield from lead.advice
+    if lead.title:
+        return
     accept = f"until it grows: verlwatch accept {incident.id}"
     name, pattern = ("rule", lead.rule) if lead.rule == ALL_SLOW else ("phase", lead.subject)
     if _SAFE.fullmatch(incident.run) and _SAFE.fullmatch(pattern):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-from verlwatch.core.incidents._grouping import RANK, fits
+from verlwatch.core.incidents._grouping import ANNOUNCED, RANK, fits
 from verlwatch.core.types import Incident, Severity
 
 
@@ -63,5 +63,6 @@ def receivers(routes: Sequence[Route], everybody: tuple[str, ...], incident: Inc
     """
     told = {name for notice in incident.told for name in notice.receivers}
     lead = incident.diagnoses[0]
-    now = () if incident.state == "closed" else route(routes, everybody, incident.severity, lead.rule, incident.run)
+    over = incident.state == "closed" and lead.rule not in ANNOUNCED
+    now = () if over else route(routes, everybody, incident.severity, lead.rule, incident.run)
     return tuple(name for name in everybody if name in told or name in now)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, get_args
 
-from verlwatch.core.incidents._grouping import RANK
+from verlwatch.core.incidents._grouping import ANNOUNCED, RANK
 from verlwatch.core.incidents._policy import Policy
 from verlwatch.core.types import ClosedAs, Incident, Notice, Reason
 
@@ -71,8 +71,10 @@ def news(last: Notice | None, incident: Incident) -> Reason | None:
 
     opened: it fires and nobody knows · reopened: it fires again after its end · escalated: more severe, or a slow step
     turned out to last · updated: its size moved by MOVED, or another phase leads it now · resolved, accepted, run
-    ended, expired: it was known and is closed.
+    ended, expired: it was known and is closed · finished: an announcement that nobody knows yet.
     """
+    if incident.diagnoses[0].rule in ANNOUNCED:
+        return "finished" if last is None else None
     if incident.state == "closed":
         return incident.closed_as if last is not None and last.reason not in ENDS else None
     if incident.state == "pending":
@@ -98,7 +100,7 @@ def reason(incident: Incident, calm: Calm, now: float, policy: Policy) -> Verdic
     what = news(last, incident) or _repeat(incident, last, now, policy)
     if what is None:
         return Verdict(None, _nothing(incident, last, policy))
-    if incident.severity == "info":
+    if incident.severity == "info" and what != "finished":
         return Verdict(None, "for information only")
     if what in ENDS:
         return _damped(what, incident, now, policy)

@@ -4,6 +4,7 @@ One file for each kind of line that is read: `ls` of this folder is the list, an
 the bytes of one source as they come, in pieces of any size; the records do not depend on where the pieces end.
 """
 
+from verlwatch.core.lines._activity import ACTIVITY_S, activity
 from verlwatch.core.lines._counts import Counts
 from verlwatch.core.lines._kinds import KINDS
 from verlwatch.core.lines._line import Block, Fact, Kind, Line, Numbers, Take
@@ -11,6 +12,7 @@ from verlwatch.core.lines._memory import LONG_BYTES, ROOM_BYTES, too_much
 from verlwatch.core.lines._reader import Reader
 
 __all__ = [
+    "ACTIVITY_S",
     "KINDS",
     "LONG_BYTES",
     "ROOM_BYTES",
@@ -22,5 +24,6 @@ __all__ = [
     "Numbers",
     "Reader",
     "Take",
+    "activity",
     "too_much",
 ]

@@ -10,20 +10,79 @@ from __future__ import annotations
 from typing import Protocol
 
 from verlwatch.core.rules import (
+    aborted,
+    actor_died,
     all_slow,
+    blind,
+    collective_timeout,
+    crashed,
+    device_oom,
     early_slow,
+    ended_early,
+    engine_dead,
+    entropy_collapse,
+    finished,
+    gpu_fault,
+    gpu_idle,
+    gpu_missing,
+    grad_norm_explosion,
+    host_oom,
+    job_ended,
+    killed,
+    kl_explosion,
+    length_collapse,
     limit,
+    long_tail,
+    memory_divergence,
+    memory_headroom,
+    memory_offset_change,
     metric_shift,
+    node_died,
+    not_finite,
+    npu_error,
     phase_drift,
     phase_noise,
     phase_shift,
     phase_spike,
+    preemptions,
+    response_clipping,
+    reward_collapse,
+    silent,
+    stalled,
     step_slow,
+    tool_calls,
 )
-from verlwatch.core.rules._view import View
+from verlwatch.core.rules._life_view import (
+    SUBJECT,
+    Allowance,
+    Attributes,
+    Fault,
+    LifeView,
+    Printing,
+    Stage,
+)
+from verlwatch.core.rules._memory_view import MemoryView
+from verlwatch.core.rules._view import NotFinite, View
 from verlwatch.core.types import Diagnosis
 
-__all__ = ["RULES", "Rule", "View"]
+__all__ = [
+    "LIFE_RULES",
+    "MEMORY_RULES",
+    "RULES",
+    "SUBJECT",
+    "Allowance",
+    "Attributes",
+    "Fault",
+    "LifeRule",
+    "LifeView",
+    "MemoryRule",
+    "MemoryView",
+    "NotFinite",
+    "Printing",
+    "Rule",
+    "Stage",
+    "View",
+]
 
 
 class Rule(Protocol):
@@ -33,6 +92,30 @@ class Rule(Protocol):
     NEEDS: str
 
     def diagnose(self, view: View, /) -> tuple[Diagnosis, ...]:
+        """What holds now; empty when nothing is wrong."""
+        ...
+
+
+class LifeRule(Protocol):
+    """The shape of a rule about the life of a run: asked with each record and turn of the clock, not with each step."""
+
+    NAME: str
+    NEEDS: str
+    TURN_ON: str
+
+    def diagnose(self, view: LifeView, /) -> tuple[Diagnosis, ...]:
+        """What holds now; empty when nothing is wrong."""
+        ...
+
+
+class MemoryRule(Protocol):
+    """The shape of a rule about GPUs: asked with each step, and when `core.gpus.Cards` says that something changed."""
+
+    NAME: str
+    NEEDS: str
+    TURN_ON: str
+
+    def diagnose(self, view: MemoryView, /) -> tuple[Diagnosis, ...]:
         """What holds now; empty when nothing is wrong."""
         ...
 
@@ -47,5 +130,45 @@ RULES: tuple[Rule, ...] = (
     phase_shift,
     step_slow,
     all_slow,
+    long_tail,
+    preemptions,
+    tool_calls,
+    aborted,
+    response_clipping,
+    grad_norm_explosion,
+    entropy_collapse,
+    kl_explosion,
+    reward_collapse,
+    length_collapse,
+    not_finite,
 )
 """Of what two rules say about the same phase the later one counts."""
+
+LIFE_RULES: tuple[LifeRule, ...] = (
+    silent,
+    stalled,
+    ended_early,
+    killed,
+    actor_died,
+    crashed,
+    node_died,
+    engine_dead,
+    npu_error,
+    collective_timeout,
+    device_oom,
+    job_ended,
+    host_oom,
+    blind,
+    finished,
+)
+"""The weakest evidence first: of what several say about the run the last one counts."""
+
+MEMORY_RULES: tuple[MemoryRule, ...] = (
+    memory_divergence,
+    memory_offset_change,
+    memory_headroom,
+    gpu_idle,
+    gpu_fault,
+    gpu_missing,
+)
+"""Of what two rules say about the same card the later one counts."""

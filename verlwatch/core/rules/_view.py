@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from verlwatch.core.types import ChangePoint
+
+
+class NotFinite(NamedTuple):
+    """Losses and gradients of a step that are nan or infinite.
+
+    ``values`` by key, nan or inf as the step prints them; ``ranks`` say so themselves ("" where a line names none).
+    They have been so ``since`` that step, for ``steps`` steps in a row.
+    """
+
+    values: Mapping[str, str]
+    ranks: Mapping[str, str]
+    since: int
+    steps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +32,8 @@ class View:
     ``early`` are changes seen by a plain comparison where there is no baseline yet, ``limits`` the most seconds that
     a metric may take.  ``metrics`` are the measures judged beside the phases, in the units of `core.metrics`, and
     ``release`` says what they cover.  ``per_token`` are milliseconds per token at this step.  Of a trainer that
-    ``is_async`` gen is the time it waits for samples.
+    ``is_async`` gen is the time it waits for samples.  ``values`` is all that the step prints, under the log's own
+    keys, ``not_finite`` what of it should be a number and is none.
     """
 
     run: str
@@ -34,3 +49,5 @@ class View:
     metrics: frozenset[str] = frozenset()
     release: str = ""
     per_token: Mapping[str, float] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
+    not_finite: NotFinite | None = None

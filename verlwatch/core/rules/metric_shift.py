@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import log
 
-from verlwatch.core.metrics import MEASURES
+from verlwatch.core.metrics import EFFICIENCY
 from verlwatch.core.phases import STEP, THROUGHPUT
 from verlwatch.core.rules._phase_change import explained_s, step_s
 from verlwatch.core.rules._view import View
@@ -39,7 +39,7 @@ def diagnose(view: View) -> tuple[Diagnosis, ...]:
     """One diagnosis for each judged metric that has changed for the worse to stay."""
     return tuple(
         _diagnosis(view, point)
-        for name in MEASURES
+        for name in EFFICIENCY
         if name in view.metrics and (point := view.changes.get(name)) and _is_told(view, point)
     )
 
@@ -51,7 +51,7 @@ def _is_told(view: View, point: ChangePoint) -> bool:
         return False
     if metric in view.told:
         return True
-    return abs(point.effect - 1.0) >= MEASURES[metric].least and not _is_explained(view, point)
+    return abs(point.effect - 1.0) >= EFFICIENCY[metric].least and not _is_explained(view, point)
 
 
 def _is_explained(view: View, point: ChangePoint) -> bool:
@@ -60,7 +60,7 @@ def _is_explained(view: View, point: ChangePoint) -> bool:
     if metric == THROUGHPUT:
         lost = step_s(view) * (1 / point.effect - 1)
         return _slowed(view, STEP) > 0.0 or explained_s(view) > EXPLAINED * lost
-    slowed = sum(_slowed(view, name) for name in MEASURES[metric].phases)
+    slowed = sum(_slowed(view, name) for name in EFFICIENCY[metric].phases)
     return slowed > 0.0 and slowed >= EXPLAINED * -log(point.effect)
 
 
@@ -71,7 +71,7 @@ def _slowed(view: View, metric: str) -> float:
 
 
 def _diagnosis(view: View, point: ChangePoint) -> Diagnosis:
-    metric, measure = point.series.metric, MEASURES[point.series.metric]
+    metric, measure = point.series.metric, EFFICIENCY[point.series.metric]
     before, after = (f"{value:.4g} {measure.unit}" for value in (point.before, point.after))
     change = f"{abs(point.effect - 1):.0%} {'lower' if measure.worse == 'down' else 'higher'}"
     since = f"since {'about ' if point.kind == 'drift' else ''}step {point.onset}"

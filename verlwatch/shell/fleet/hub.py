@@ -309,6 +309,7 @@ def _report(delivery: Delivery) -> AgentReport:
         tuple(dict.fromkeys(source["run"] for source in sources)),
         len(sources),
         tuple(source["source"] for source in sources if not source["readable"] and source["state"] != "waiting"),
+        max(0, delivery["waiting"] - len(delivery["shipments"])) + sum(source["lag_bytes"] > 0 for source in sources),
     )
 
 

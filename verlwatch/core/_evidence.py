@@ -1,0 +1,90 @@
+"""What says that a run has died: faults of its log, its process, its job.
+
+One failure has many voices: every rank prints its traceback, Ray misses the workers, the driver ends.  They are
+gathered for a moment before anything is told, so that what caused the others can lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from verlwatch.core.rules import Attributes, Fault
+from verlwatch.core.types import Event
+
+SETTLE_S, MOST_SETTLE_S = 4.0, 15.0
+"""So long after the last of them, and at most so long after the first, they are told."""
+MOST = 48
+_SURE = frozenset({"worker_died"})
+"""Faults that a log gives as warnings, and that no run survives."""
+_ENDS = frozenset({
+    "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "DEADLINE", "BOOT_FAIL",
+})  # fmt: skip
+"""States of a job that is over.  Source: Slurm ``sacct``, JOB STATE CODES."""
+
+
+class Evidence:
+    """Of one attempt, since its last step."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        self.gone: Attributes | None = None
+        """The training process that has ended."""
+        self.job: Attributes = {}
+        self.ended = ""
+        """What in the log says that it has ended."""
+        self._first_at = self._last_at = 0.0
+
+    def hear(self, event: Event, now: float, *, is_current: bool) -> None:
+        """Takes what an event says of the end."""
+        said = event.attributes
+        if event.name == "fault":
+            kind = str(said.get("class", ""))
+            if len(self.faults) < MOST:
+                writer = event.origin.writer.name
+                self.faults.append(Fault(kind, said, event.excerpt, event.severity, writer, now))
+            if event.severity == "critical" or kind in _SURE:
+                self._mark(now)
+        elif event.name == "process" and said.get("state") == "gone":
+            self.gone = said
+            self._mark(now)
+        elif event.name == "job":
+            self.job = said
+            if said.get("state") in _ENDS:
+                self._mark(now)
+        elif event.name == "wandb_summary" and is_current:
+            self.ended = "wandb's summary"
+            self._mark(now)
+
+    def _mark(self, now: float) -> None:
+        self._first_at, self._last_at = self._first_at or now, now
+
+    @property
+    def settles_at(self) -> float | None:
+        """When no more of it is expected; None while there is none."""
+        return min(self._last_at + SETTLE_S, self._first_at + MOST_SETTLE_S) if self._last_at else None
+
+    def is_whole(self, now: float) -> bool:
+        """Whether there is any, and no more is expected."""
+        return self.settles_at is not None and now >= self.settles_at
+
+    def forget(self) -> None:
+        """The run has shown that it lives, or another attempt begins."""
+        self.faults, self.gone, self.ended = [], None, ""
+        self._first_at = self._last_at = 0.0
+
+    def state(self) -> dict[str, Any]:
+        """JSON-safe; the inverse of `restore`."""
+        return {
+            "faults": [[fault.kind, dict(fault.said), *fault[2:]] for fault in self.faults],
+            "gone": None if self.gone is None else dict(self.gone),
+            "job": dict(self.job),
+            "ended": self.ended,
+            "times": [self._first_at, self._last_at],
+        }
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Takes up where it was."""
+        self.faults = [Fault(*fault) for fault in data["faults"]]
+        self.gone, self.job, self.ended = data["gone"], data["job"], data["ended"]
+        self._first_at, self._last_at = data["times"]

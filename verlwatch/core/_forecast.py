@@ -1,0 +1,284 @@
+"""How fast a series grows a step, how sure that is, and when it comes to a limit.
+
+*Slope*: the median of the slopes between all pairs of values (Theil 1950; Sen 1968): a quarter of the values may be
+anything.  *Interval*: Sen's: the slopes of rank (N ± C) / 2 of the N, with C = z·√Var S and Kendall's variance
+Var S = n(n-1)(2n+5)/18 (Gilbert 1987, 16.4; Hollander & Wolfe 1999, 9.3), enlarged for values that carry over from
+step to step by the factor of Hamed & Rao (1998, Journal of Hydrology 204, eq. 13 and 14) with rho^k for the
+autocorrelation at lag k.  rho comes from the differences of neighbours, less those around them, which no trend and no
+bend touches: their correlation is -(1 - rho)/2.  What wanders for good is not covered by that: the interval is never
+narrower than that of the mean of n differences, each as large as m steps bring, over √m.
+
+*Window*: how far back the same growth goes is not known.  From the shortest window to the longest, intervals are
+intersected, as long as they meet (Goldenshluger & Nemirovski 1997, the rule of intersecting intervals): a leak that
+has just begun is seen by a short window, one that goes on by a long one, and where growth has ended the short windows
+say so.
+
+*Two scales*: the last 60 steps, and the highest values of each ten steps, 30 times ten.  Memory that is taken and given
+back time and again is a saw-tooth: each tooth grows, and says nothing.  So growth counts on new ground only, where the
+values of today lie above all others; and the tops themselves are the second series, which tells a saw-tooth that climbs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from math import floor, inf, sqrt
+from statistics import median
+from typing import Any, NamedTuple
+
+KEPT = 60
+"""Values of the fine scale."""
+BLOCK = 10
+BLOCKS = 30
+"""Steps of one value of the coarse scale, and how many of them."""
+WINDOWS = (6, 9, 13, 20, 30, 45, 60)
+SETTLING = 3
+"""So many first steps of an attempt say nothing of the later ones."""
+REACH = 2.0
+"""Growth is carried on for so many times the steps in which it was seen, and no further."""
+YOUNG, YOUNG_REACH = 60, 1.0
+"""What is this young often grows at first and then no more."""
+Z = 1.645
+"""Of an interval that covers nine of ten."""
+CARRIED = 0.95
+"""The most that is believed of the autocorrelation."""
+DOUBT = 2.0
+"""The last bound of the time may be so many times the middle."""
+LATEST, LATEST_TOPS = 5, 3
+"""So many last values of either scale, or a third of a window, are of today: two of them must lie on new ground."""
+CLEAR = 1.0
+"""By so many times the noise."""
+SLOWING = 3
+"""Growth is as slow as in the slowest of so many last windows: what slows down may end."""
+AROUND = 4
+"""Differences on either side that a difference is compared with."""
+DIGITS = 6
+"""Significant digits kept of a value: 1 in a million of the memory of a host is a megabyte or two."""
+_FAR_OUT = 3.0
+_MAD = 1.4826
+_WANDERING = 1.2
+"""The variance of the slope of a random walk is 6/5 of that of the mean of its steps."""
+
+Point = tuple[int, float]
+
+
+class Span(NamedTuple):
+    """An estimate between its bounds."""
+
+    low: float
+    mid: float
+    high: float
+
+
+class Growth(NamedTuple):
+    """What the last ``seen`` steps say: ``slope`` a step, the ``level`` of the last step, and since which step.
+
+    ``swing`` is how far single values lie above the line at most, ``noise`` how far most do, ``before`` where the line
+    began.
+    """
+
+    slope: Span
+    level: float
+    swing: float
+    noise: float
+    seen: int
+    since: int
+    before: float
+
+
+class Lead(NamedTuple):
+    """Steps until a limit is reached by ``growth``; ``steps.high`` is infinite where it may never be."""
+
+    growth: Growth
+    steps: Span
+
+
+def slope(points: Sequence[Point], rho: float = 0.0) -> Span | None:
+    """Theil-Sen slope with Sen's interval; None where there are too few points for one."""
+    n = len(points)
+    slopes = sorted(
+        (value - earlier) / (step - before)
+        for i, (step, value) in enumerate(points)
+        for before, earlier in points[:i]
+        if step != before
+    )
+    count = len(slopes)
+    spread = Z * sqrt(n * (n - 1) * (2 * n + 5) / 18 * _inflation(n, rho)) if count else 0.0
+    lowest = floor((count - spread) / 2) - 1
+    if n < 4 or lowest < 0:  # noqa: PLR2004 - with three points no interval covers nine of ten
+        return None
+    return Span(slopes[lowest], median(slopes), slopes[count - 1 - lowest])
+
+
+def carried_over(values: Sequence[float]) -> float:
+    """The autocorrelation of neighbours, from their differences, far-out ones cut."""
+    raw = [after - before for before, after in zip(values, values[1:], strict=False)]
+    steps = [one - median(raw[max(0, i - AROUND) : i + AROUND + 1]) for i, one in enumerate(raw)]
+    most = _FAR_OUT * _spread(steps)
+    cut = [min(max(step, -most), most) for step in steps]
+    power = sum(one * one for one in cut)
+    if power <= 0.0:
+        return 0.0
+    return min(max(1.0 + 2.0 * sum(a * b for a, b in zip(cut, cut[1:], strict=False)) / power, 0.0), CARRIED)
+
+
+def wandering(points: Sequence[Point], along: float) -> float:
+    """Half the width of the interval of a slope ``along`` a series that wanders like these."""
+    n = len(points)
+    m = max(1, n // 4)
+    steps = [
+        (value - before - along * (step - earlier)) / sqrt(m)
+        for (earlier, before), (step, value) in zip(points, points[m:], strict=False)
+    ]
+    return Z * _spread(steps) * sqrt(_WANDERING / n) * n / max(1, points[-1][0] - points[0][0])
+
+
+def growth(points: Sequence[Point], windows: Sequence[int] = WINDOWS, least: float = 0.0) -> Growth | None:
+    """The growth of the longest last window in which it was the same.
+
+    None for too few points, and where it is certainly no more than ``least``.
+    """
+    rho = carried_over([value for _, value in points])
+    known: tuple[Span, Sequence[Point]] | None = None
+    mids: list[float] = []
+    for size in windows:
+        window = points[-size:]
+        found = slope(window, rho)
+        if found is None:
+            continue
+        half = wandering(window, found.mid)
+        low, high = min(found.low, found.mid - half), max(found.high, found.mid + half)
+        if known is not None:
+            low, high = max(low, known[0].low), min(high, known[0].high)
+        if low > high:
+            break
+        if high <= least:
+            return None
+        mids.append(found.mid)
+        known = Span(low, min(max(min(mids[-SLOWING:]), low), high), high), window
+        if len(window) < size:
+            break
+    return None if known is None else _at_its_end(*known)
+
+
+def _at_its_end(span: Span, window: Sequence[Point]) -> Growth:
+    last = window[-1][0]
+    rests = [value + span.mid * (last - step) for step, value in window]
+    level = median(rests[-LATEST:])
+    seen = last - window[0][0]
+    return Growth(
+        slope=span,
+        level=level,
+        swing=max(0.0, max(rests) - level),
+        noise=_spread([rest - level for rest in rests]),
+        seen=seen,
+        since=window[0][0],
+        before=median(rests) - span.mid * seen,
+    )
+
+
+class Trend:
+    """The last values of one series, on both scales."""
+
+    def __init__(self) -> None:
+        self.points: deque[Point] = deque(maxlen=KEPT)
+        self.tops: deque[Point] = deque(maxlen=BLOCKS)
+        """Last step and highest value of each block of steps; the last block may not be full."""
+        self._skipped = 0
+
+    def add(self, step: int, value: float) -> None:
+        """Takes the value of a step; one that is not later than the last is left out."""
+        if self.points and step <= self.points[-1][0]:
+            return
+        if self._skipped < SETTLING:
+            self._skipped += 1
+            return
+        value = float(f"{value:.{DIGITS}g}")
+        self.points.append((step, value))
+        if self.tops and self.tops[-1][0] // BLOCK == step // BLOCK:
+            value = max(value, self.tops.pop()[1])
+        self.tops.append((step, value))
+
+    def lead(self, limit: float) -> Lead | None:
+        """Steps to ``limit``, where it lies within REACH; None where the series does not get there as far as is known.
+
+        The nearer of both scales counts.
+        """
+        if len(self.points) < WINDOWS[0]:
+            return None
+        full = self.points[-1][0] % BLOCK == BLOCK - 1
+        tops = list(self.tops)[: None if full else -1]
+        first = self.points[0][0]
+        earlier = max((top for step, top in tops if step < first), default=-inf)
+        found = (_lead(self.points, LATEST, limit, earlier), _lead(tops, LATEST_TOPS, limit))
+        return min((lead for lead in found if lead), key=lambda lead: lead.steps.mid, default=None)
+
+    def state(self) -> dict[str, Any]:
+        """JSON-safe; steps as differences."""
+        return {"points": _packed(self.points), "tops": _packed(self.tops), "skipped": self._skipped}
+
+    @classmethod
+    def from_state(cls, data: Mapping[str, Any]) -> Trend:
+        """The inverse of `state`."""
+        self = cls()
+        self.points.extend(_unpacked(data["points"]))
+        self.tops.extend(_unpacked(data["tops"]))
+        self._skipped = data["skipped"]
+        return self
+
+
+def _lead(known: Iterable[Point], latest: int, limit: float, earlier: float = -inf) -> Lead | None:
+    """As far as one scale tells; ``earlier`` is the top before it."""
+    points = list(known)
+    values = [value for _, value in points]
+    if len(points) < WINDOWS[0] or max(values[-latest:]) <= max(earlier, *values[:-latest]):
+        return None
+    age = points[-1][0] - points[0][0]
+    reach = REACH if age >= YOUNG else YOUNG_REACH
+    found = growth(points, least=max(0.0, (limit - max(values)) / (reach * age)))
+    if found is None or found.slope.low <= 0.0:
+        return None
+    recent = max(latest, round(len(points) * found.seen / age / 3))
+    if sorted(values[-recent:])[-2] <= max(earlier, *values[:-recent]) + CLEAR * found.noise:
+        return None
+    steps = time_to(found, limit)
+    return Lead(found, steps) if steps.mid <= reach * found.seen and steps.high <= DOUBT * steps.mid else None
+
+
+def time_to(found: Growth, limit: float) -> Span:
+    """Steps until the line, or at the earliest a single value above it, is at the limit."""
+    room = limit - found.level
+    return Span(
+        max(0.0, room - found.swing) / found.slope.high,
+        max(0.0, room) / found.slope.mid,
+        max(0.0, room) / found.slope.low if found.slope.low > 0.0 else inf,
+    )
+
+
+def _inflation(n: int, rho: float) -> float:
+    """How much larger the variance of Kendall's S is for values of which a share rho carries over."""
+    if rho <= 0.0 or n < 4:  # noqa: PLR2004 - the formula's sum is empty
+        return 1.0
+    total = sum((n - k) * (n - k - 1) * (n - k - 2) * rho**k for k in range(1, n - 2))
+    return 1.0 + 2.0 * total / (n * (n - 1) * (n - 2))
+
+
+def _spread(values: Sequence[float]) -> float:
+    """Robust standard deviation around zero."""
+    return _MAD * median([abs(value) for value in values]) if values else 0.0
+
+
+def _packed(points: Sequence[Point]) -> list[list[float]]:
+    steps = [step for step, _ in points]
+    return [
+        [after - before for before, after in zip([0, *steps], steps, strict=False)],
+        [value for _, value in points],
+    ]
+
+
+def _unpacked(data: Sequence[Sequence[float]]) -> list[Point]:
+    points, step = [], 0
+    for more, value in zip(*data, strict=True):
+        step += int(more)
+        points.append((step, value))
+    return points

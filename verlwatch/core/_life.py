@@ -1,0 +1,325 @@
+"""The life of a run, by the clock: started, slow, stuck, dying, dead, finished.
+
+Nothing that runs inside a training can report its own death; who watches from outside sees that lines stop coming.  Two
+clocks are kept apart: progress (a step, or what goes on before the first) and activity (any line at all).  Faults are
+gathered for a moment, since one failure has many voices: the strongest evidence leads, and one incident is told.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from verlwatch.core._evidence import Evidence
+from verlwatch.core._ledger import Ledger
+from verlwatch.core._pace import Pace
+from verlwatch.core._stage import MILESTONES, STARTS, Stages
+from verlwatch.core.incidents import Change, Conditions, Moment
+from verlwatch.core.phases import PHASES, STEP
+from verlwatch.core.rules import LIFE_RULES, SUBJECT, Allowance, LifeView, Printing, Stage
+from verlwatch.core.rules.blind import BLIND_S
+from verlwatch.core.settings import Settings
+from verlwatch.core.types import Event, RunState
+from verlwatch.core.words import duration
+
+OBSERVED = frozenset({"process", "host", "gpu", "slurm"})
+"""Kinds of what is seen beside the logs: no line of the run."""
+PRINTING = 6
+PAST = 32
+QUIET_FACTOR, QUIET_LEAST_S = 4.0, 300.0
+"""A run is silent when no line has come for so many times its longest pause so far, and for so long at least."""
+FRESH_S = 3600.0
+"""A log that was written within so long before it was first seen is of a run that may live."""
+_STATES: Mapping[str, RunState] = {"stalled": "stalled", "silent": "silent", "ended_early": "ended early"}
+_DOING: Mapping[str, RunState] = {
+    "start": "starting", "loading": "starting", "first step": "starting",
+    "validation": "validating", "checkpoint": "saving",
+}  # fmt: skip
+_APART = tuple(phase.name for phase in PHASES if phase.apart)
+
+
+class Sight(NamedTuple):
+    """How a source stands, as its reader sees it; ``behind`` says that bytes are there which are not judged yet."""
+
+    source: str
+    run: str
+    readable: bool = True
+    error: str = ""
+    behind: bool = False
+    changed_at: float = 0.0
+
+
+class StateChange(NamedTuple):
+    """When a run began to be in a state, and at which step."""
+
+    state: RunState
+    at: float
+    attempt: int
+    step: int
+
+
+class Life:
+    """Of one run.  ``is_timed`` is False where records have no times of arrival: then nothing can be late."""
+
+    def __init__(self, run: str, settings: Settings) -> None:
+        self.run, self.settings = run, settings
+        self.conditions = Conditions(settings.policy)
+        self.pace, self.stages, self.ledger, self.evidence = Pace(), Stages(), Ledger(), Evidence()
+        self.past: deque[StateChange] = deque(maxlen=PAST)
+        self.is_timed = True
+        self.is_live = False
+        """Whether anything of it was seen while somebody watched: what only a log of before tells is no news."""
+        self.attempt, self.step = 1, -1
+        self.planned: int | None = None
+        self.is_over = False
+        self.config: Mapping[str, str | int | float] = {}
+        self.began_at = self.progress_at = self.heard_at = 0.0
+        self._gap_s = 0.0  # the longest pause between lines
+        self._source = ""  # that told of steps
+        self._trainer = ""
+        self._printing: dict[str, Printing] = {}
+        self._unseen: dict[str, str] = {}
+        self._unseen_at: float | None = None
+        self._is_behind = False
+        self._outcome = ""
+        self._rule = ""  # that holds of the run now
+
+    # ------------------------------------------------------------------------------------------------ what is heard
+    def heard(self, now: float, *, history: bool) -> None:
+        """A line of the run, of any kind, has come."""
+        if not history:
+            if self.is_live and self.heard_at:
+                self._gap_s = max(self._gap_s, now - self.heard_at)
+            self.is_live = True
+        self.began_at = self.began_at or now
+        self.progress_at = self.progress_at or now
+        self.heard_at = now
+
+    def hear(self, event: Event, now: float, *, is_current: bool) -> None:
+        """Takes an occurrence; ``is_current``: its writer is of the present attempt, as far as that is known."""
+        name, said = event.name, event.attributes
+        self.evidence.hear(event, now, is_current=is_current)
+        if event.origin.kind not in OBSERVED:
+            self._note(event, now)
+        if not is_current:
+            return
+        if name == "host":
+            self._trainer = f"pid {said['pid']} on {said['host']}"
+        if name in MILESTONES and self.step < 0:
+            self.progress_at = now
+        self.stages.hear(event, self.step, now)
+        self._enter(now)
+
+    def stepped(self, source: str, step: int, seconds: Mapping[str, float], timings: Mapping[str, float],
+                now: float, *, history: bool) -> None:  # fmt: skip
+        """A step of the current attempt is over.
+
+        ``seconds`` are those of its phases, STEP without validation and checkpoint; ``timings`` as they were printed.
+        """
+        was_watched = self.is_live and self.is_timed and not history and self.step >= 0
+        arrived = now - self.progress_at if was_watched else None
+        apart = {name: timings[name] for name in _APART if name in timings}
+        step_s = seconds.get(STEP) or sum(
+            value for name, value in seconds.items() if name in timings and name not in apart
+        )
+        self._outcome = self._goes_on(step, seconds, now)
+        self.pace.take(step, step_s, apart, arrived)
+        self.ledger.take(seconds)
+        self.step, self._source = step, source
+        self._forget_death()
+        self.progress_at = now
+        self.stages.stepped(step, now)
+        self._enter(now)
+
+    def begin(self, attempt: int, now: float) -> None:
+        """A trainer starts: what was known of the one before is over."""
+        if self.step < 0 and not self._rule:  # it is known by its first lines already
+            self.attempt = attempt
+            return
+        self._outcome = f"runs again: a new start after {self._reached()}"
+        self.attempt, self.step, self.is_over = attempt, -1, False
+        self.began_at = self.progress_at = now
+        self.evidence.job, self._trainer = {}, ""
+        self._forget_death()
+        self.stages.begin(now)
+
+    def see(self, sights: Collection[Sight], now: float) -> bool:
+        """Takes how the sources of the run stand; whether that changes anything."""
+        before = (self._unseen, self._is_behind, self.is_live)
+        unseen = {one.source: one.error for one in sights if not one.readable}
+        self._is_behind = any(one.behind for one in sights)
+        self.is_live = self.is_live or any(now - one.changed_at < FRESH_S for one in sights)
+        if not unseen:
+            self._unseen_at = None
+        elif self._unseen_at is None:
+            self._unseen_at = now
+        self._unseen = unseen
+        return before != (self._unseen, self._is_behind, self.is_live)
+
+    # ------------------------------------------------------------------------------------------------ what comes of it
+    def look(self, moment: Moment, gpus: int | None, *, final: bool = False) -> tuple[Change, ...]:
+        """What holds at this moment; ``final``: nothing more will come, so nothing is waited for."""
+        now = moment.now
+        self.progress_at, self.heard_at = min(self.progress_at, now), min(self.heard_at, now)  # a clock set back
+        if not self.is_live:
+            self._enter(now)
+            return ()
+        view = self._view(now, gpus, final=final)
+        found = [d for rule in LIFE_RULES for d in rule.diagnose(view)]
+        announced = [d for d in found if d.severity == "info" and self.settings.tells_finish]
+        holding = [d for d in found if d.severity != "info"]
+        changes = list(self.conditions.update(holding, moment, {SUBJECT: self._outcome or self._resumed()}))
+        changes += [self.conditions.announce(d, moment) for d in announced if not self._is_told()]
+        self._rule = next((d.rule for d in reversed(holding) if d.subject == SUBJECT), "")
+        self._enter(now)
+        self.conditions.forget(moment.attempt, moment.step)
+        return tuple(changes)
+
+    def due(self, now: float) -> float | None:
+        """When `look` has something new to see, if nothing comes."""
+        return min((at for at in self._times() if at > now), default=None) if self.is_live else None
+
+    def _times(self) -> Iterator[float]:
+        if (settles_at := self.evidence.settles_at) is not None:
+            yield settles_at
+        if self._unseen_at is not None:
+            yield self._unseen_at + BLIND_S
+        if not self.is_timed or self.is_over:
+            return
+        allowed = self._allowance(self.stages.now).seconds
+        for factor in (1.0, 2.0, 3.0):
+            yield self.progress_at + factor * allowed
+            yield self.heard_at + factor * self._quiet_s()
+
+    @property
+    def state(self) -> RunState:
+        """What the run does, or how it ended."""
+        if self.is_over:
+            return "finished"
+        if self._rule:
+            return _STATES.get(self._rule, "crashed")
+        if self._unseen or not self.is_live:
+            return "unknown"
+        return _DOING.get(self.stages.now.name, "running")
+
+    def finish(self, moment: Moment) -> tuple[Change, ...]:
+        """Nothing more is heard of it."""
+        return self.conditions.finish(moment, "expired")
+
+    # ------------------------------------------------------------------------------------------------ inside
+    def _note(self, event: Event, now: float) -> None:
+        """Keeps who prints what: a stall is told with what goes on meanwhile."""
+        writer = event.origin.writer.name or event.origin.source.rpartition("/")[2]
+        known = self._printing.pop(writer, None)
+        if len(self._printing) >= PRINTING:
+            del self._printing[next(iter(self._printing))]
+        lines = (known.lines if known else 0) + int(event.attributes.get("lines", 1) or 1)
+        self._printing[writer] = Printing(writer, lines, event.excerpt, now)
+
+    def starts_anew(self, event: Event) -> bool:
+        """Whether a line tells of another start, and is no second copy of what is known."""
+        if event.name not in STARTS or (self.step < 0 and not (self._rule or self.evidence.settles_at)):
+            return False
+        same = event.origin.source == self._source and event.name in {"host", "resume"}
+        return same or bool(self._rule) or self.is_over or self.evidence.settles_at is not None
+
+    def _forget_death(self) -> None:
+        self.evidence.forget()
+        self._printing.clear()
+
+    def _goes_on(self, step: int, seconds: Mapping[str, float], now: float) -> str:
+        """How what was open has ended, if a step ends it."""
+        if SUBJECT not in self.conditions:
+            return ""
+        if self._rule not in {"stalled", "silent"}:
+            return f"goes on with step {step}: what failed has ended no training"
+        waited = duration(max(0.0, now - self.progress_at))
+        parts = {name: value for name, value in seconds.items() if name != STEP}
+        longest = max(parts, key=lambda name: parts[name], default=None)
+        most = f"; {longest} took {duration(parts[longest])} of it" if longest else ""
+        return f"goes on: step {step} came after {waited}{most}"
+
+    def _reached(self) -> str:
+        return f"step {self.step}" if self.step >= 0 else "no step"
+
+    def _resumed(self) -> str:
+        return "goes on: lines come again" if self._rule == "silent" else ""
+
+    def _is_told(self) -> bool:
+        """Whether the end has been announced."""
+        return bool(self.past) and self.past[-1].state == "finished"
+
+    def _enter(self, now: float) -> None:
+        state = self.state
+        if not self.past or self.past[-1].state != state:
+            self.past.append(StateChange(state, now, self.attempt, self.step))
+
+    def _allowance(self, stage: Stage) -> Allowance:
+        return self.pace.allowance(self.step, stage.name, self.config, self.settings.patience)
+
+    def _quiet_s(self) -> float:
+        return max(QUIET_LEAST_S, QUIET_FACTOR * self._gap_s) if self._gap_s else float("inf")
+
+    def _view(self, now: float, gpus: int | None, *, final: bool) -> LifeView:
+        evidence = self.evidence
+        told = evidence.settles_at is not None and (
+            final or (self.is_timed and evidence.is_whole(now))
+        )
+        stage = self.stages.told()
+        blind = self._source in self._unseen or (not self._source and bool(self._unseen))
+        judged = self.is_timed and not (self.is_over or self._is_behind or blind)
+        return LifeView(
+            run=self.run,
+            now=now,
+            attempt=self.attempt,
+            step=self.step,
+            planned=self.planned,
+            waited_s=now - self.progress_at if judged else None,
+            allowed=self._allowance(self.stages.now),
+            heard_s=now - self.heard_at,
+            quiet_s=self._quiet_s(),
+            stage=stage,
+            printing=tuple(sorted(self._printing.values(), key=lambda one: -one.at)) if judged else (),
+            trainer=self._trainer,
+            unseen=tuple(f"{source}: {error}" if error else source for source, error in self._unseen.items()),
+            unseen_s=0.0 if self._unseen_at is None else now - self._unseen_at,
+            faults=tuple(evidence.faults) if told and not self.is_over else (),
+            gone=evidence.gone if told and not self.is_over else None,
+            job=evidence.job if told and not self.is_over else {},
+            ended=evidence.ended if told else "",
+            is_over=self.is_over,
+            lived_s=now - self.began_at if self.began_at and self.is_timed else self.ledger.whole_s,
+            ledger=tuple(self.ledger.facts(gpus, now - self.began_at if self.is_timed else 0.0)),
+        )
+
+    # ------------------------------------------------------------------------------------------------ state
+    def kept(self) -> dict[str, Any]:
+        """JSON-safe; the inverse of `restore`."""
+        return {
+            "conditions": self.conditions.state(),
+            "pace": self.pace.state(),
+            "stages": self.stages.state(),
+            "ledger": self.ledger.state(),
+            "past": [list(change) for change in self.past],
+            "is_live": self.is_live,
+            "attempt": self.attempt,
+            "times": [self.began_at, self.progress_at, self.heard_at, self._gap_s],
+            "source": self._source,
+            "trainer": self._trainer,
+            "evidence": self.evidence.state(),
+            "rule": self._rule,
+        }
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Takes up where it was."""
+        self.conditions = Conditions.from_state(data["conditions"], self.settings.policy)
+        self.pace.restore(data["pace"])
+        self.stages.restore(data["stages"])
+        self.ledger.restore(data["ledger"])
+        self.past.extend(StateChange(*change) for change in data["past"])
+        self.is_live, self.attempt = data["is_live"], data["attempt"]
+        self.began_at, self.progress_at, self.heard_at, self._gap_s = data["times"]
+        self._source, self._trainer, self._rule = data["source"], data["trainer"], data["rule"]
+        self.evidence.restore(data["evidence"])
+        self._is_behind = True  # until somebody has looked at its sources

@@ -1,0 +1,173 @@
+"""Incidents that are no change of a metric: a run is stuck, a host runs out of memory, a card has gone.
+
+What such a diagnosis says stands in its own title and facts; its ratio means nothing.  Level-triggered as the others
+are: an incident lasts as long as a rule repeats the diagnosis of its subject.  Another rule may take it over (a run
+that was stuck turns out to be dead): that is the same incident, which has become worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from verlwatch.core.incidents._grouping import by_subject, worst
+from verlwatch.core.incidents._incident import (
+    Change,
+    Ending,
+    Moment,
+    closed,
+    incident_from,
+    incident_id,
+    incident_state,
+    reopened,
+)
+from verlwatch.core.incidents._policy import Policy
+from verlwatch.core.incidents._reason import news
+from verlwatch.core.types import ClosedAs, Diagnosis, Incident
+
+
+class Conditions:
+    """Those of one run: at most one open incident for each subject."""
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self.policy = policy or Policy()
+        self._open: dict[str, Incident] = {}
+        self._lately: list[Incident] = []  # closed; may come back, or its end is not told yet
+        self._accepted: dict[str, str] = {}  # subject -> the rule that a person wants to hear no more of
+        self._count = 0  # no two incidents have the same id
+
+    def __iter__(self) -> Iterator[Incident]:
+        return iter(self._open.values())
+
+    def __getitem__(self, subject: str) -> Incident:
+        return self._open[subject]
+
+    def __contains__(self, subject: str) -> bool:
+        return subject in self._open
+
+    def update(
+        self, diagnoses: Sequence[Diagnosis], moment: Moment, outcomes: Mapping[str, str] | None = None
+    ) -> tuple[Change, ...]:
+        """Takes everything that holds now; ``outcomes`` word by subject how that ended which holds no longer."""
+        left = by_subject(diagnoses)
+        self._accepted = {s: rule for s, rule in self._accepted.items() if s in left and left[s].rule == rule}
+        for subject in self._accepted:
+            del left[subject]
+        changes = [
+            Change(known, _grown(known, left[subject]))
+            if subject in left
+            else self._closed(known, Ending("resolved", moment.step), moment, (outcomes or {}).get(subject, ""))
+            for subject, known in list(self._open.items())
+        ]
+        changes += [self._opened(diagnosis, moment) for subject, diagnosis in left.items() if subject not in self._open]
+        over = {change.after.id for change in changes}
+        untold = [Change(incident, incident) for incident in self._lately if incident.id not in over]
+        self._open = {c.after.diagnoses[0].subject: c.after for c in changes if c.after.state != "closed"}
+        return (*changes, *untold)
+
+    def announce(self, diagnosis: Diagnosis, moment: Moment) -> Change:
+        """What is told once and is over with that."""
+        opened = self._opened(diagnosis, moment).after
+        return self._closed(opened, Ending("run ended", moment.step), moment, diagnosis.title)
+
+    def finish(self, moment: Moment, closed_as: ClosedAs = "run ended", outcome: str = "") -> tuple[Change, ...]:
+        """Nothing more is expected: what is open ends."""
+        end = Ending(closed_as, moment.step)
+        changes = [self._closed(incident, end, moment, outcome) for incident in self._open.values()]
+        self._open, self._accepted = {}, {}
+        return tuple(changes)
+
+    def waiting(self) -> tuple[Change, ...]:
+        """Every incident that people may have to be told of though nothing has changed.
+
+        What only history shows waits for the first news.
+        """
+        known = (incident for incident in (*self._open.values(), *self._lately) if incident.recorded is not None)
+        return tuple(Change(incident, incident) for incident in known)
+
+    def accept(self, key: str, moment: Moment) -> Change | None:
+        """A person wants to hear no more of it until it is another; None if no open incident has that id."""
+        known = next((incident for incident in self._open.values() if incident.id == key), None)
+        if known is None:
+            return None
+        lead = known.diagnoses[0]
+        self._accepted[lead.subject] = lead.rule
+        del self._open[lead.subject]
+        return self._closed(replace(known, by_hand=True), Ending("accepted", moment.step), moment, "")
+
+    def note(self, incident: Incident) -> None:
+        """Replaces an incident by a copy that remembers what was told of it."""
+        subject = incident.diagnoses[0].subject
+        if subject in self._open and self._open[subject].id == incident.id:
+            self._open[subject] = incident
+        self._lately = [incident if known.id == incident.id else known for known in self._lately]
+
+    def forget(self, attempt: int, step: int) -> None:
+        """Lets go of closed incidents whose end is told and which are too long ago to come back."""
+        self._lately = [one for one in self._lately if is_untold(one) or self._may_come_back(one, attempt, step)]
+
+    # ------------------------------------------------------------------------------------------------ one incident
+    def _opened(self, diagnosis: Diagnosis, moment: Moment) -> Change:
+        for known in self._lately:
+            lead = known.diagnoses[0]
+            same = (lead.subject, lead.rule) == (diagnosis.subject, diagnosis.rule)
+            if same and self._may_come_back(known, moment.attempt, moment.step):
+                self._lately.remove(known)
+                return Change(known, replace(reopened(known, diagnosis, moment), outcome=""))
+        self._count += 1
+        key = incident_id(moment.run, moment.attempt, f"{diagnosis.subject}\0{self._count}", moment.step)
+        return Change(
+            None,
+            Incident(
+                id=key,
+                run=moment.run,
+                attempt=moment.attempt,
+                state="firing",
+                severity=diagnosis.severity,
+                diagnoses=(diagnosis,),
+                opened_step=moment.step,
+                opened_at=moment.now,
+                worst_ratio=diagnosis.ratio,
+            ),
+        )
+
+    def _closed(self, incident: Incident, end: Ending, moment: Moment, outcome: str) -> Change:
+        after = replace(closed(incident, end, moment), outcome=outcome)
+        self._lately.append(after)
+        return Change(incident, after)
+
+    def _may_come_back(self, incident: Incident, attempt: int, step: int) -> bool:
+        ended = incident.closed_step if incident.closed_step is not None else -1
+        near = incident.attempt == attempt and step - ended <= self.policy.reopen_steps
+        return near and incident.closed_as == "resolved"
+
+    # ------------------------------------------------------------------------------------------------ state
+    def state(self) -> dict[str, Any]:
+        """JSON-safe; the inverse of `from_state`."""
+        return {
+            "open": [incident_state(incident) for incident in self._open.values()],
+            "lately": [incident_state(incident) for incident in self._lately],
+            "accepted": self._accepted,
+            "count": self._count,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], policy: Policy | None = None) -> Conditions:
+        """The inverse of `state`."""
+        self = cls(policy)
+        self._open = {one.diagnoses[0].subject: one for one in map(incident_from, state["open"])}
+        self._lately = [incident_from(data) for data in state["lately"]]
+        self._accepted, self._count = dict(state["accepted"]), state["count"]
+        return self
+
+
+def is_untold(incident: Incident) -> bool:
+    """Whether those whom it concerns have not been told of its end."""
+    last = incident.told[-1] if incident.told else None
+    return news(last, incident) is not None
+
+
+def _grown(incident: Incident, diagnosis: Diagnosis) -> Incident:
+    """The incident as it stands now; it does not become less severe while it lasts."""
+    return replace(incident, diagnoses=(diagnosis,), severity=worst((incident.severity, diagnosis.severity)))

@@ -1,0 +1,144 @@
+"""Logs with the times at which they arrived: what is late, silent or gone can be judged after the fact, too.
+
+A timeline is a text file; each row says what had happened so many seconds after the first:
+
+    0     train.log  12                 its first 12 lines have arrived
+    95.5  train.log  13
+    200   train.log  unreadable Permission denied
+    260   train.log  readable
+    300   process    {"pid": 4711, "state": "gone", "exit": "signal 9"}
+    900   end                           nothing more comes until then
+
+Files are known by their names, without folders; `process`, `job` and `host` are events that observers would tell, with
+their attributes as JSON (``name`` where it is not that word).  ``#`` begins a remark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+
+from verlwatch.core._life import Sight
+from verlwatch.core.engine import Engine
+from verlwatch.core.types import NOBODY, Chunk, Event, Extract, Origin
+from verlwatch.replay import LogError, Passage, pieces
+
+OBSERVERS = frozenset({"process", "slurm", "host", "gpu"})
+_WORDS = {"job": "slurm"}
+_TURNS = 10_000
+"""So often at most the clock is looked at between two rows."""
+
+
+class TimelineError(LogError):
+    """A timeline cannot be used; the text says where and why."""
+
+
+class Row(NamedTuple):
+    """What has happened by ``at``: lines of a file have arrived, or its readability or an observer's word."""
+
+    at: float
+    name: str
+    what: str
+
+
+def read(path: Path) -> tuple[Row, ...]:
+    """The rows of a timeline.
+
+    Raises:
+        TimelineError: it cannot be read, or a row is none.
+    """
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TimelineError(f"{path}: {error}") from None
+    rows: list[Row] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].split(maxsplit=2) if "{" not in line else line.split(maxsplit=2)
+        if not words:
+            continue
+        try:
+            at, name, what = float(words[0]), words[1], words[2].strip() if len(words) > 2 else ""  # noqa: PLR2004
+        except (ValueError, IndexError):
+            raise TimelineError(f"{path}:{number}: a row is SECONDS NAME WHAT, e.g. `95.5 train.log 13`") from None
+        if not 0.0 <= at < 1e9 or (rows and at < rows[-1].at):  # noqa: PLR2004 - thirty years
+            raise TimelineError(f"{path}:{number}: {words[0]} s: rows stand in the order of time, from 0 on")
+        rows.append(Row(at, name, what))
+    return tuple(rows)
+
+
+def replay(engine: Engine, paths: Sequence[Path], run: str, rows: Sequence[Row]) -> Iterator[Passage]:
+    """Feeds what had arrived, when it had, lets time pass between, and yields what comes of it.
+
+    Raises:
+        LogError: a log cannot be read.
+        TimelineError: a row names a file or a number of lines that is not there.
+    """
+    logs = {path.name: _Log(path) for path in paths}
+    now, errors = 0.0, dict.fromkeys(logs, "")
+    for row in rows:
+        yield from _wait(engine, now, row.at)
+        now = row.at
+        if row.name in logs:
+            what, _, why = row.what.partition(" ")
+            if what in {"readable", "unreadable"}:
+                errors[row.name] = (why or "unreadable") if what == "unreadable" else ""
+                engine.see([Sight(name, run, not error, error, changed_at=now) for name, error in errors.items()], now)
+                outcome = engine.tick(now)
+            else:
+                data, at = logs[row.name].upto(row)
+                outcome = engine.feed(Chunk(row.name, 1, at, data, run=run), now) if data else engine.tick(now)
+        elif row.name == "end":
+            outcome = engine.tick(now)
+        else:
+            outcome = engine.accept((_observed(row, run),), now)
+        if outcome:
+            yield Passage(outcome, now)
+
+
+class _Log:
+    """A log and how much of it has arrived."""
+
+    def __init__(self, path: Path) -> None:
+        self._data = b"".join(pieces(path))
+        self._ends = [i + 1 for i, byte in enumerate(self._data) if byte == 10]  # noqa: PLR2004 - a line feed
+        if self._data and not self._data.endswith(b"\n"):
+            self._ends.append(len(self._data))
+        self._at = 0
+
+    def upto(self, row: Row) -> tuple[bytes, int]:
+        """What has come since, up to the end of so many lines, and where it begins."""
+        count = len(self._ends) if row.what == "all" else int(row.what) if row.what.isdigit() else -1
+        if not 0 <= count <= len(self._ends):
+            raise TimelineError(
+                f"{row.name} at {row.at:g} s: {row.what!r} is no number of its {len(self._ends)} lines, nor `all`"
+            )
+        end, at = self._ends[count - 1] if count else 0, self._at
+        self._at = max(at, end)
+        return self._data[at:end], at
+
+
+def _wait(engine: Engine, now: float, until: float) -> Iterator[Passage]:
+    """Lets time pass, with a turn whenever the engine wants one."""
+    for _ in range(_TURNS):
+        wanted = [at for at in (engine.deadline(), engine.due()) if at is not None and at <= until]
+        if not wanted:
+            return
+        now = max(now, min(wanted))
+        if outcome := engine.tick(now):
+            yield Passage(outcome, now)
+    raise LogError(f"the engine wants a turn at {now:g} s again and again")
+
+
+def _observed(row: Row, run: str) -> Extract:
+    kind = _WORDS.get(row.name, row.name)
+    if kind not in OBSERVERS:
+        raise TimelineError(f"{row.name} at {row.at:g} s: neither a log that was given, nor an observer, nor `end`")
+    try:
+        said = orjson.loads(row.what)
+    except orjson.JSONDecodeError as error:
+        raise TimelineError(f"{row.name} at {row.at:g} s: {error}") from None
+    event = Event(Origin(kind, 0, 0, NOBODY, kind), said.pop("event", row.name), said, at=row.at)
+    return Extract(kind, run, (event,))
