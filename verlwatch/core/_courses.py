@@ -8,7 +8,7 @@ which is the series' baseline; a collapse runs away from it, and is a level or a
 Formulas, with f = asinh(x / zero) (`core.metrics.Motion`), larger worse (else -f):
     the series sees   exp(f - c), above zero and about 1: its logarithm, in which series reckon, is f - c
     the mean          m += (f - m) / SPAN, and its deviation v += (|f - m| - v) / (4 SPAN)
-    the course        c += clip(m - c, -pace, pace), but down to m - c by MOST at once where m < c - v: for the better it
+    the course        c += clip(m - c, -pace, pace), and by -MOST at the most where m < c - v: for the better it
                       follows, and within the noise it leans to neither side
     back again        x = zero sinh(c + log(y)), of what a series expects or has found, y
 So a series' ratios are those of x from a few times zero on.
@@ -36,7 +36,7 @@ FARTHEST = 20.0
 
 @dataclass(slots=True)
 class Course:
-    """Where slow training has brought a metric: ``at`` is c, ``mean`` m, ``noise`` v, ``steps`` how many it has seen."""
+    """Where training has brought a metric: ``at`` is c, ``mean`` m, ``noise`` v, ``steps`` how many it has seen."""
 
     at: float
     mean: float
