@@ -57,9 +57,7 @@ class Slurm:
             while True:
                 self._wake.clear()
                 await self._turn(thread)
-                waits = self._asking or self._answers or self._told
-                until = self._clock.now() + RETRY_S if waits else self._ask_at if self._jobs else None
-                await self._clock.wait(self._wake, until)
+                await self._clock.wait(self._wake, self._due_at())
         finally:
             thread.end()
 
@@ -77,9 +75,19 @@ class Slurm:
         """What Slurm does not tell, and why."""
         yield from dict.fromkeys(self._troubles.values())
 
+    def _due_at(self) -> float | None:
+        """When there is something to do again; None: never, by itself."""
+        if self._asking or self._answers or self._told:
+            return self._clock.now() + RETRY_S
+        return self._ask_at if self._wanted() else None
+
+    def _wanted(self) -> list[tuple[str, str]]:
+        """The runs and jobs to be asked for."""
+        return [key for key in self._jobs.items() if key not in self._forgotten]
+
     async def _turn(self, thread: Worker) -> None:
         now = self._clock.now()
-        wanted = [key for key in self._jobs.items() if key not in self._forgotten]
+        wanted = self._wanted()
         if wanted and not self._asking and (now >= self._ask_at or now < self._ask_at - EVERY_S):
             self._asking, self._ask_at = True, now + EVERY_S
             with suppress(TimeoutError):
