@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from verlwatch import fields
-from verlwatch.core.metrics import DEFAULT_MEASURES, MEASURES
+from verlwatch.core.metrics import DEFAULT_MEASURES, EFFICIENCY, HEALTH
 from verlwatch.core.phases import JUDGED, THROUGHPUT
 from verlwatch.fields import Model, Rate, Share, within
 
@@ -38,12 +39,26 @@ Limit = Annotated[
 
 def parse_metric(name: str) -> str:
     """A metric that may be judged beside the phases."""
-    if name not in MEASURES:
-        raise ValueError(f"{name!r} is no metric that is judged; give one of {', '.join(MEASURES)}")
+    if name not in EFFICIENCY:
+        raise ValueError(f"{name!r} is no metric that is judged; give one of {', '.join(EFFICIENCY)}")
     return name
 
 
-Metric = Annotated[str, AfterValidator(parse_metric), WithJsonSchema({"type": "string", "enum": list(MEASURES)})]
+Metric = Annotated[str, AfterValidator(parse_metric), WithJsonSchema({"type": "string", "enum": list(EFFICIENCY)})]
+
+
+def parse_health(name: str) -> str:
+    """A number of the training itself that may be judged."""
+    if name not in HEALTH:
+        raise ValueError(f"{name!r} is no number of the training that is judged; give one of {', '.join(HEALTH)}")
+    return name
+
+
+Health = Annotated[str, AfterValidator(parse_health), WithJsonSchema({"type": "string", "enum": list(HEALTH)})]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 class Detection(Model):
@@ -72,6 +87,12 @@ class Detection(Model):
     )
     metrics: tuple[Metric, ...] = Field(
         default=DEFAULT_MEASURES,
-        max_length=len(MEASURES),
-        description=f"What is judged beside the phases and the step, of {', '.join(f'`{name}`' for name in MEASURES)}.",
+        max_length=len(EFFICIENCY),
+        description=f"What is judged beside the phases and the step, of {_listed(EFFICIENCY)}.",
+    )
+    health: tuple[Health, ...] = Field(
+        default=(),
+        max_length=len(HEALTH),
+        description=f"What is judged of the training itself, of {_listed(HEALTH)}; "
+        "nan and inf in losses and gradients are always told.",
     )

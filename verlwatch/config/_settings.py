@@ -36,6 +36,7 @@ def settings(config: Config) -> Settings:
         accept_after_steps=config.detection.accept_after_steps,
         limits=config.detection.limits,
         metrics=config.detection.metrics,
+        health=config.detection.health,
         line_limit=config.reading.line_limit,
         link=(config.external_url or "").rstrip("/"),
         policy=_telling.policy(config.incidents),

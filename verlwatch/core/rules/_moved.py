@@ -6,6 +6,9 @@ from verlwatch.core.metrics import MEASURES
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import ChangePoint, Diagnosis, Severity
 
+OF_GEN = ("slowest_sample", "preemptions", "tool_wait")
+"""What may make generation slower."""
+
 
 def moved(view: View, metric: str) -> ChangePoint | None:
     """The open change of the metric for the worse, where it lasts and is large enough, or told already."""
@@ -30,6 +33,18 @@ def instead(metric: str, point: ChangePoint) -> str:
 def since(point: ChangePoint) -> str:
     """From when on: of a slide it is known to within some twenty steps."""
     return f"since {'about ' if point.kind == 'drift' else ''}step {point.onset}"
+
+
+def beside_gen(view: View) -> Severity:
+    """How severe a cause of slow generation is: where gen is told to be slower, it is evidence of that, and no news."""
+    gen = view.changes.get("gen")
+    return "warning" if gen is None or gen.kind == "dispersion" or view.is_async else "info"
+
+
+def of_samples(view: View) -> tuple[str, ...]:
+    """What has become worse of the samples: evidence for a slower generation."""
+    points = ((name, moved(view, name)) for name in OF_GEN)
+    return tuple(f"{name}: {instead(name, point)} {since(point)}" for name, point in points if point)
 
 
 def diagnosis(

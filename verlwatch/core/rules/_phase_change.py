@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from verlwatch.core.phases import PHASES, STEP, THROUGHPUT
+from verlwatch.core.rules._moved import of_samples
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import ChangePoint, Diagnosis, Severity
 
@@ -63,6 +64,8 @@ def diagnosis(rule: str, view: View, point: ChangePoint, summary: str, advice: t
         cost = now - expected if metric != THROUGHPUT else 0.0
         if (ms := view.per_token.get(metric)) and now > 0.0 and not (metric == "gen" and view.is_async):
             evidence.append(f"{ms:.3g} ms per token, expected {ms * expected / now:.3g} ms")
+    if metric == "gen" and not view.is_async:
+        evidence += of_samples(view)
     if metric == "gen" and view.is_async:
         evidence.append("this trainer is asynchronous: gen is the time it waits for samples")
     if (step := step_s(view)) and cost >= view.min_step_share * step:

@@ -8,7 +8,7 @@ gen or more: then a sixth of gen at least is time in which the others are done.
 from __future__ import annotations
 
 from verlwatch.core import tail
-from verlwatch.core.rules._moved import diagnosis, moved, since
+from verlwatch.core.rules._moved import beside_gen, diagnosis, moved, since
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import Diagnosis
 
@@ -49,6 +49,7 @@ def diagnose(view: View) -> tuple[Diagnosis, ...]:
             summary=f"the slowest {seen.of} takes {point.after:.2g}× the mean {since(point)}, not {point.before:.2g}×",
             evidence=(f"step {view.step}: slowest {seen.of} {took}", *_about_the_slowest(view, seen)),
             advice=ADVICE,
+            severity=beside_gen(view),
         ),
     )
 

@@ -6,7 +6,7 @@ level or a drift of 0.1 per sample or more above it, and of a quarter or more on
 
 from __future__ import annotations
 
-from verlwatch.core.rules._moved import diagnosis, instead, moved, since
+from verlwatch.core.rules._moved import beside_gen, diagnosis, instead, moved, since
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import Diagnosis
 
@@ -36,5 +36,6 @@ def diagnose(view: View) -> tuple[Diagnosis, ...]:
             title=f"samples are preempted in the engine: {what}",
             summary=f"preemptions per sample are {what}: the KV cache is full, and their tokens are computed again",
             advice=ADVICE,
+            severity=beside_gen(view),
         ),
     )

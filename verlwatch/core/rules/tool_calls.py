@@ -6,7 +6,7 @@ Statistic: mean seconds of tool calls ÷ mean seconds of a sample (generation an
 
 from __future__ import annotations
 
-from verlwatch.core.rules._moved import diagnosis, instead, moved, since
+from verlwatch.core.rules._moved import beside_gen, diagnosis, instead, moved, since
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import Diagnosis
 
@@ -36,5 +36,6 @@ def diagnose(view: View) -> tuple[Diagnosis, ...]:
             title=f"samples wait for their tools for more of their time: {what}",
             summary=f"the share of a sample's time that tool calls take is {what}",
             advice=ADVICE,
+            severity=beside_gen(view),
         ),
     )
