@@ -80,6 +80,8 @@ def test_every_single_value_has_a_variable_and_a_flag_by_one_rule() -> None:
         ("--reading-max-files", "VERLWATCH_READING_MAX_FILES"),
         ("--reading-watch", "VERLWATCH_READING_WATCH"),
         ("--reading-hydra", "VERLWATCH_READING_HYDRA"),
+        ("--gpu-source", "VERLWATCH_GPU_SOURCE"),
+        ("--gpu-every", "VERLWATCH_GPU_EVERY"),
         ("--storage-keep-steps", "VERLWATCH_STORAGE_KEEP_STEPS"),
         ("--storage-max-size", "VERLWATCH_STORAGE_MAX_SIZE"),
         ("--delivery-grace", "VERLWATCH_DELIVERY_GRACE"),

@@ -45,6 +45,8 @@ OTHER = {
     "reading_max_files": "7",
     "reading_watch": "poll",
     "reading_hydra": "off",
+    "gpu_source": "off",
+    "gpu_every": "5s",
     "storage_keep_steps": "7d",
     "storage_max_size": "1GiB",
     "delivery_grace": "1s",

@@ -27,9 +27,10 @@ from verlwatch import fields
 from verlwatch.config._delivery import Delivery, Heartbeat
 from verlwatch.config._detection import Detection
 from verlwatch.config._fleet import Agent, Hub, is_loopback
+from verlwatch.config._gpu import Gpu
 from verlwatch.config._own import OwnLine, readable
-from verlwatch.config._telling import Incidents, Maintenance, Route, Timezone, Window
 from verlwatch.config._run import JobId, Pid, WallLimit
+from verlwatch.config._telling import Incidents, Maintenance, Route, Timezone, Window
 from verlwatch.fields import (
     Duration,
     FilePath,
@@ -147,7 +148,6 @@ class Run(Model):
         "and tells of what still holds, not of what ended before; `beginning` tells everything; `end` reads only what "
         "comes. A log that appears later is told from its first line.",
     )
-
     pid: Pid = Field(
         default=None,
         description="Process on this host that trains: that it has ended is told at once, also where no log says so.",
@@ -170,6 +170,7 @@ class Run(Model):
         if value is not None and run_of(name, "/") != name:
             raise ValueError("belongs to one run, and the name stands for several; give that run an entry of its own")
         return value
+
     @model_validator(mode="before")
     @classmethod
     def _named_after_its_log(cls, data: Any) -> Any:
@@ -320,6 +321,7 @@ class Config(Model):
     )
     detection: Detection = Field(default_factory=Detection, description="How readily a change is told.")
     reading: Reading = Field(default_factory=Reading, description="How logs are read.")
+    gpu: Gpu = Field(default_factory=Gpu, description="Where numbers of GPUs come from.")
     storage: Storage = Field(default_factory=Storage, description="What is kept on disk.")
     delivery: Delivery = Field(default_factory=Delivery, description="How receivers are told.")
     heartbeat: Heartbeat = Field(default_factory=Heartbeat, description="Who is told that verlwatch itself watches.")

@@ -12,6 +12,7 @@ from typing import Protocol
 from verlwatch.config import Config
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.inbox import Inbox
+from verlwatch.shell.observers.gpus import Gpus
 from verlwatch.shell.observers.processes import Processes
 from verlwatch.shell.observers.slurm import Slurm
 
@@ -31,7 +32,7 @@ class Observer(Protocol):
         """What works worse than it could, for the status."""
 
 
-OBSERVERS: tuple[Callable[[Inbox, Clock, Config], Observer], ...] = (Processes, Slurm)
+OBSERVERS: tuple[Callable[[Inbox, Clock, Config], Observer], ...] = (Processes, Slurm, Gpus)
 """Each takes where it offers what it sees, the time, and the configuration."""
 
 
