@@ -86,8 +86,8 @@ DEFAULT_MEASURES = ("mfu_actor", "cpu_memory_used_gb")
 """Device memory is not among them: its printed peak only rises, so that longer responses look like growth."""
 
 TAIL: Mapping[str, Measure] = {
-    "slowest_sample": Measure("× the mean", "up", 0.5, motion=Motion(0.1, 0.01)),
-    "preemptions": Measure("per sample", "up", 0.25, by=0.1, motion=Motion(0.1, 0.01)),
+    "slowest_sample": Measure("×", "up", 0.5, motion=Motion(0.1, 0.01)),
+    "preemptions": Measure("/sample", "up", 0.25, by=0.1, motion=Motion(0.1, 0.01)),
     "tool_wait": Measure("%", "up", 0.25, 100.0, by=10.0, motion=Motion(10.0, 0.01)),
     "aborted": Measure("%", "up", 0.25, 100.0, by=5.0, motion=Motion(5.0, 0.01)),
     "clipped": Measure("%", "up", 0.25, 100.0, by=15.0, motion=Motion(10.0, 0.01)),

@@ -26,4 +26,4 @@ def sparkline(values: Sequence[float]) -> str:
 
 def quantity(metric: str, value: float) -> str:
     """A value of ``metric`` with its unit, in three significant digits."""
-    return f"{value:.3g} {MEASURES[metric].unit}" if metric in MEASURES else duration(value)
+    return f"{value:.3g} {MEASURES[metric].unit}".rstrip() if metric in MEASURES else duration(value)

@@ -11,11 +11,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from math import isfinite
-from typing import NamedTuple
 
 from verlwatch.core.incidents import quantity
 from verlwatch.core.phases import STEP, THROUGHPUT
 from verlwatch.core.types import Message
+from verlwatch.shell.notifiers import _zh_training
+from verlwatch.shell.notifiers._zh_rule import Rule
 
 PHASES: Mapping[str, str] = {
     "gen": "生成",
@@ -41,6 +42,7 @@ PHASES: Mapping[str, str] = {
     "critic_max_memory_allocated_gb": "critic 显存峰值（已分配）",
     "critic_max_memory_reserved_gb": "critic 显存峰值（已保留）",
     "all_phases": "全部阶段",
+    **_zh_training.PHASES,
 }
 REASONS: Mapping[str, str] = {
     "opened": "新事件",
@@ -104,6 +106,7 @@ _EVIDENCE = tuple(
         (rf"since step ([0-9]+): {_N} (\S+) instead of {_N} \3", r"自第 \1 步起：\2 \3，此前为 \4 \3"),
         (rf"adds {_N} s to a step of {_N} s \(([-+0-9.]+%)\)", r"使一步（\2 s）增加 \1 s（\3）"),
         (rf"{_N} ms per token, expected {_N} ms", r"每 token \1 ms，应为 \2 ms"),
+        *_zh_training.EVIDENCE,
     )
 )
 """Sentences of the rules, whole: a line of a log that says more is a quotation."""
@@ -113,15 +116,6 @@ _KNOWN = re.compile(
 _SINCE = "{phase}{again}自第 {onset} 步起为 {after}，此前为 {before}（×{ratio:.2f}）"
 _AT = "{phase}{again}在第 {step} 步耗时 {after}，应为 {before}（×{ratio:.2f}）"
 _HOST = "若反复出现，检查主机：同节点的其他任务、存储、网络。"
-
-
-class Rule(NamedTuple):
-    """What a rule says: patterns of a title while it holds and a summary, a cause, advice by phase ("": any other)."""
-
-    title: str
-    summary: str
-    cause: str
-    advice: Mapping[str, tuple[str, ...]]
 
 
 RULES: Mapping[str, Rule] = {
@@ -221,6 +215,7 @@ RULES: Mapping[str, Rule] = {
             )
         },
     ),
+    **_zh_training.RULES,
 }
 """By the name of the rule."""
 
