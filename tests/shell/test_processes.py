@@ -245,15 +245,39 @@ async def test_a_configured_process_that_is_not_there_is_told_once(spawn: Any, m
         await watch.says_nothing()
 
 
-async def test_kills_for_want_of_memory_are_told_with_the_death(spawn: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    kills = [4]
-    monkeypatch.setattr(_proc, "oom_kills", lambda _: kills[0])
+@pytest.mark.parametrize(
+    ("counter", "code", "told"),
+    [
+        ("/sys/fs/cgroup/job/memory.events.local", None, 2),
+        ("/sys/fs/cgroup/job/memory.events.local", 1, 2),
+        ("/sys/fs/cgroup/job/memory.events.local", 0, None),
+        (_proc.HOST_OOM, None, 2),
+        (_proc.HOST_OOM, 1, None),
+    ],
+)
+async def test_kills_for_want_of_memory_are_told_with_the_death_that_they_may_explain(
+    spawn: Any, monkeypatch: pytest.MonkeyPatch, counter: str, code: int | None, told: int | None
+) -> None:
+    kills = {counter: 4}
+    monkeypatch.setattr(_proc, "oom_counter", lambda _: counter)
+    monkeypatch.setattr(_proc, "oom_kills", kills.get)
     child = spawn(*TRAIN)
     async with watching(config=configured({"run7": child.pid})) as watch:
         await watch.says(state="watched")
-        kills[0] = 6
-        child.kill()
-        await watch.says(state="gone", oom_kills=2)
+        kills[counter] = 6
+        if code is None:
+            child.kill()
+        else:
+            end(child, code)
+        await watch.says(state="gone", oom_kills=told)
+
+
+def test_the_counter_of_memory_is_that_of_the_cgroup_or_of_the_host() -> None:
+    counter = _proc.oom_counter(os.getpid())
+    assert counter == _proc.HOST_OOM or counter.startswith("/sys/fs/cgroup/")
+    assert (_proc.oom_kills(counter) or 0) >= 0
+    assert _proc.oom_kills("/sys/fs/cgroup/gone/memory.events") is None
+    assert _proc.oom_kills(_proc.HOST_OOM) is not None
 
 
 # ---------------------------------------------------------------------------------------------------- who writes

@@ -211,8 +211,8 @@ async def test_what_changes_in_a_job_is_told_and_nothing_else(cluster: FakeSlurm
         assert await told(inbox) == []
         cluster.job("4711", JobState="TIMEOUT", Reason="TimeLimit", ExitCode="0:15")
         await clock.advance(30.0)
-        over = {"state": "TIMEOUT", "reason": "TimeLimit", "exit_code": 0, "signal": 15, "severity": "critical"}
-        assert await told(inbox) == [runs | over | {"at": 1_000_090.0}]
+        over = {"state": "TIMEOUT", "reason": "TimeLimit", "exit_code": 0, "signal": 15}
+        assert await told(inbox) == [runs | over | {"exit": "signal 15", "severity": "critical", "at": 1_000_090.0}]
 
 
 @pytest.mark.parametrize(

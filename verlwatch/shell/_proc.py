@@ -23,6 +23,8 @@ from typing import NamedTuple
 from verlwatch.shell.printable import shortened
 
 TITLE_LIMIT = 80
+HOST_OOM = "/proc/vmstat"
+"""Counts those of the whole host."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _ARGUMENTS = 4096
 _AFTER_NAME = re.compile(rb"\((.*)\) (.+)", re.DOTALL)
@@ -182,16 +184,20 @@ def exit_text(code: int | None) -> str:
 
 
 def oom_counter(pid: int) -> str:
-    """The file that counts whom the kernel killed for want of memory in the process' cgroup, else on the whole host."""
+    """The file that counts whom the kernel killed for want of memory in the process' cgroup; `HOST_OOM` without one.
+
+    Of the cgroup alone, where the kernel counts so (5.2): sandboxes below it are killed for themselves.
+    """
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
             _, controllers, group = line.split(":", 2)
             if group == "/" or (controllers and "memory" not in controllers.split(",")):
                 continue
-            file = f"memory{group}/memory.oom_control" if controllers else f"{group.lstrip('/')}/memory.events"
-            if oom_kills(found := f"/sys/fs/cgroup/{file}") is not None:
-                return found
-    return "/proc/vmstat"
+            folder = f"/sys/fs/cgroup{'/memory' if controllers else ''}{group}"
+            for name in ("memory.oom_control",) if controllers else ("memory.events.local", "memory.events"):
+                if oom_kills(found := f"{folder}/{name}") is not None:
+                    return found
+    return HOST_OOM
 
 
 def oom_kills(counter: str) -> int | None:

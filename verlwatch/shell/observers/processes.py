@@ -268,9 +268,7 @@ class Processes:
             attributes["started_at"] = round(now - age_s, 2)
             if state == "gone":
                 attributes["lasted_s"] = round(age_s, 2)
-                before, after = watched.oom_kills[0], _proc.oom_kills(candidate.oom_counter)
-                if before is not None and after is not None and after > before:
-                    attributes["oom_kills"] = after - before
+                attributes |= {"oom_kills": kills} if (kills := _oom_kills(watched, how)) else {}
         if state == "gone":
             attributes["exit"] = how
         severity: Severity = "info"
@@ -283,6 +281,14 @@ class Processes:
     def _offer(self) -> None:
         while self._told and self._inbox.offer(self._told[0]):
             self._told.popleft()
+
+
+def _oom_kills(watched: _Watched, how: str) -> int:
+    """How many were killed for want of memory about when a process ended; one that ended well was not among them."""
+    counter = watched.candidate.oom_counter
+    before, after = watched.oom_kills[0], _proc.oom_kills(counter)
+    is_meant = how in {"", "signal 9"} if counter == _proc.HOST_OOM else how != "code 0"
+    return after - before if is_meant and before is not None and after is not None else 0
 
 
 def _candidate(run: str, role: Role, pid: int, process: Process | None = None, *, relay: bool = False) -> Candidate:

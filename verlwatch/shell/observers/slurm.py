@@ -130,7 +130,7 @@ def _jobs(config: Config) -> dict[str, str]:
 
 
 def _event(job: Job, now: float) -> Event:
-    """``exit_code`` and ``signal`` only of a job that is over; what Slurm does not say is left out."""
+    """``exit`` (as of a process), ``exit_code`` and ``signal`` are of one that is over; what is unknown is left out."""
     attributes: dict[str, str | int | float] = {"job": job.job, "state": job.state, "restarts": job.restarts}
     texts = {"name": job.name, "reason": job.reason, "nodes": job.nodes, "batch_host": job.batch_host}
     attributes |= {key: shortened(text) for key, text in texts.items() if text}
@@ -138,6 +138,7 @@ def _event(job: Job, now: float) -> Event:
     attributes |= {key: number for key, number in times.items() if number is not None}
     severity: Severity = "info"
     if job.is_over:
-        attributes |= {"exit_code": job.exit_code, "signal": job.signal}
+        how = f"signal {job.signal}" if job.signal else f"code {job.exit_code}"
+        attributes |= {"exit": how, "exit_code": job.exit_code, "signal": job.signal}
         severity = _SEVERITY.get(job.state, "critical")
     return Event(Origin("slurm", 0, 0, NOBODY, "slurm"), "job", attributes, severity, at=now)
