@@ -127,6 +127,7 @@ class App:
         self._hub = roles.hub(config, inbox, clock, engine)
         self._observers = observers.build(inbox, clock, config)
         self._judge = Judge(engine, self._store, inbox, clock, self._committed)
+        self._judge.sources = self._tail.sources
         self._changes = Changes(inbox, clock, engine)
         self._overview = Overview(
             self._judge, self._tail, self._store, ConfigStatus(path=self._path, loaded_at=clock.now()), clock.now

@@ -29,6 +29,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.fields import FieldInfo
+from yarl import URL
 
 CREDENTIAL = "credential:"
 """Prefix of a secret's path that names a file of ``$CREDENTIALS_DIRECTORY`` (systemd's LoadCredential)."""
@@ -194,6 +195,7 @@ def parse_url(text: str) -> str:
     try:
         parts = urlsplit(text)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        URL(text)  # who asks for it knows characters that no host has
     except ValueError:
         usable = False
     if not usable or not text.isprintable() or " " in text:

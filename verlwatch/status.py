@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from verlwatch.core.types import ClosedAs, Severity
+from verlwatch.core.types import ClosedAs, RunState, Severity
 
-RunState = Literal["waiting", "running", "finished"]
 PhaseState = Literal["warm-up", "normal", "slow", "shift", "sliding", "noisy"]
 IncidentState = Literal["pending", "firing", "closed"]
 Role = Literal["standalone", "agent", "hub"]
@@ -41,10 +40,22 @@ class PhaseStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StateStatus:
+    """A state that a run was in from ``at`` on, in which attempt and after which step (None: before the first)."""
+
+    state: RunState
+    at: float
+    attempt: int
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatus:
     """One run.  ``attempt`` counts from 1; ``step`` is the last one seen of ``total_steps``.
 
-    ``step_at`` is when that step arrived, ``age_s`` how long ago that is.  ``phases`` stand in the order of a step.
+    ``step_at`` is when that step arrived, ``age_s`` how long ago that is.  ``state`` is what it does, or how it ended,
+    since ``state_at``; ``states`` are the last ones, that one included, oldest first.  ``phases`` stand in the order of
+    a step.
     """
 
     name: str
@@ -53,7 +64,9 @@ class RunStatus:
     total_steps: int | None = None
     step_at: float | None = None
     age_s: float | None = None
-    state: RunState = "waiting"
+    state: RunState = "unknown"
+    state_at: float | None = None
+    states: tuple[StateStatus, ...] = ()
     steps_seen: int = 0
     verl_version: str | None = None
     phases: tuple[PhaseStatus, ...] = ()

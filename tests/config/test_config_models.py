@@ -271,7 +271,7 @@ def test_a_key_from_a_hostile_file_is_printed_harmlessly(complains: Complains) -
     assert complains('"\\x1b[31mred\\u202e": 1') == [
         "1:1: \\x1b[31mred\\u202e: unknown key; known here: "
         "runs, lines, state_dir, http, agent, hub, receivers, routes, incidents, quiet_hours, maintenance, timezone, "
-        "detection, reading, gpu, storage, delivery, heartbeat, logging, external_url"
+        "detection, stalls, reading, gpu, storage, delivery, heartbeat, logging, external_url"
     ]
     (line,) = complains(f"? {'k' * 10_000}\n: 1\n")
     assert len(line) < 300

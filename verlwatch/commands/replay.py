@@ -111,5 +111,7 @@ def _show_messages(outcome: Outcome, now: float, languages: Mapping[str, Languag
 
 def _line(t: Transition) -> str:
     how = f"closed ({t.closed_as})" if t.event == "closed" else t.event
+    if t.title:
+        return f"step {t.step:>6}  {how:<18} {t.severity}  {t.title}"
     since = f"since step {t.onset_step}"
     return f"step {t.step:>6}  {how:<18} {t.phase:<13} ×{t.ratio:<6.2f} {since}  {t.severity}  {t.summary}"

@@ -8,7 +8,7 @@ from datetime import tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from verlwatch.config import _telling
+from verlwatch.config import _stalls, _telling
 from verlwatch.config._load import xdg
 from verlwatch.config._problems import ConfigError, KeyPath, Place, problem
 from verlwatch.config.models import Config
@@ -16,7 +16,9 @@ from verlwatch.core import settings as core
 from verlwatch.core.settings import Settings
 from verlwatch.fields import Model
 from verlwatch.shell.own_lines import OwnLine, own_line
+from verlwatch.shell.run_names import run_pattern
 
+_GB = 1 << 30
 NOTHING_TO_WATCH = "there is nothing to watch: name a run here, or give --log LOG"
 
 
@@ -37,6 +39,8 @@ def settings(config: Config) -> Settings:
         limits=config.detection.limits,
         metrics=config.detection.metrics,
         health=config.detection.health,
+        patience=_stalls.patience(config.stalls),
+        tells_finish=config.stalls.finished == "told",
         line_limit=config.reading.line_limit,
         link=(config.external_url or "").rstrip("/"),
         policy=_telling.policy(config.incidents),
@@ -44,6 +48,11 @@ def settings(config: Config) -> Settings:
         quiet_hours=tuple(map(_telling.parse_window, config.quiet_hours)),
         maintenance=tuple(_telling.maintenance(config.maintenance, timezone(config))),
         zone=_telling.offsets(timezone(config)) if config.quiet_hours or config.maintenance else (),
+        runs=tuple(
+            core.RunLimits(run_pattern(run.name), run.host_memory and run.host_memory / _GB, run.wall_limit)
+            for run in config.runs
+            if run.host_memory or run.wall_limit
+        ),
     )
 
 

@@ -29,7 +29,8 @@ from verlwatch.config._detection import Detection
 from verlwatch.config._fleet import Agent, Hub, is_loopback
 from verlwatch.config._gpu import Gpu
 from verlwatch.config._own import OwnLine, readable
-from verlwatch.config._run import JobId, Pid, WallLimit
+from verlwatch.config._run import JobId, Pid, Room, WallLimit
+from verlwatch.config._stalls import Stalls
 from verlwatch.config._telling import Incidents, Maintenance, Route, Timezone, Window
 from verlwatch.fields import (
     Duration,
@@ -126,7 +127,7 @@ Host = Annotated[str, AfterValidator(parse_host)]
 RunName = Annotated[str, AfterValidator(parse_run_name)]
 
 
-class Run(Model):
+class Run(Room):
     """One training run and the files that tell of it."""
 
     name: RunName = Field(
@@ -320,6 +321,7 @@ class Config(Model):
         default=None, description="Time zone of these times, for example `Europe/Berlin`. Default: the host's."
     )
     detection: Detection = Field(default_factory=Detection, description="How readily a change is told.")
+    stalls: Stalls = Field(default_factory=Stalls, description="How long a new run may go without progress.")
     reading: Reading = Field(default_factory=Reading, description="How logs are read.")
     gpu: Gpu = Field(default_factory=Gpu, description="Where numbers of GPUs come from.")
     storage: Storage = Field(default_factory=Storage, description="What is kept on disk.")

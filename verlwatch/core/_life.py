@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from verlwatch.core._evidence import Evidence
 from verlwatch.core._ledger import Ledger
-from verlwatch.core._pace import Pace
+from verlwatch.core._allowed import OwnPace
 from verlwatch.core._stage import MILESTONES, STARTS, Stages
 from verlwatch.core.incidents import Change, Conditions, Moment
 from verlwatch.core.phases import PHASES, STEP
@@ -65,7 +65,7 @@ class Life:
     def __init__(self, run: str, settings: Settings) -> None:
         self.run, self.settings = run, settings
         self.conditions = Conditions(settings.policy)
-        self.pace, self.stages, self.ledger, self.evidence = Pace(), Stages(), Ledger(), Evidence()
+        self.pace, self.stages, self.ledger, self.evidence = OwnPace(), Stages(), Ledger(), Evidence()
         self.past: deque[StateChange] = deque(maxlen=PAST)
         self.is_timed = True
         self.is_live = False

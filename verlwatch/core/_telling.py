@@ -130,4 +130,5 @@ def _transition(incident: Incident, event: EventName, step: int) -> Transition:
         after=lead.after,
         closed_as=incident.closed_as,
         last_step=incident.last_step,
+        title=incident.outcome or lead.title,
     )

@@ -40,6 +40,10 @@ class Gatherer(Reads):
         """When `tick` is wanted; None when only bytes can change anything."""
         return self._sources.deadline()
 
+    def due(self) -> float | None:
+        """Never: nothing is judged here."""
+        return None
+
     def restore(self, snapshot: Snapshot) -> None:
         """Takes up where the store's last commit left off."""
         self._sources.restore(snapshot.cursors)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from verlwatch.core.incidents import Maintenance, Policy, Route, Window, Zone
 from verlwatch.core.metrics import DEFAULT_MEASURES, TAIL
 
-__all__ = ["Maintenance", "Patience", "Policy", "Route", "Settings", "Window", "Zone"]
+__all__ = ["Maintenance", "Patience", "Policy", "Route", "RunLimits", "Settings", "Window", "Zone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,15 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
+class RunLimits:
+    """What the runs that fit ``run`` (``*``) have at most: memory of a host in GB, and time from their start."""
+
+    run: str = "*"
+    host_memory_gb: float | None = None
+    wall_limit_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What a user may tune in the core (see config.example.yaml for the words).
 
@@ -29,7 +39,7 @@ class Settings:
     phase (or ``step``) may take, whatever its past says, ``metrics`` the
     measures judged beside the phases, ``health`` what is judged of the training itself.  ``routes`` say who of the
     receivers hears of what, ``policy`` how readily, ``quiet_hours`` and ``maintenance`` when not; their times are local
-    times of ``zone``.
+    times of ``zone``.  ``runs`` say what single runs have at most.
     """
 
     receivers: tuple[str, ...] = ()
@@ -48,7 +58,13 @@ class Settings:
     maintenance: tuple[Maintenance, ...] = ()
     zone: Zone = ()
     patience: Patience = field(default_factory=Patience)
+    runs: tuple[RunLimits, ...] = ()
     tells_finish: bool = True
+
+    def of(self, run: str) -> RunLimits:
+        """The limits of a run: those of the first that fits."""
+        fitting = (one for one in self.runs if fnmatchcase(run, one.run))
+        return next(fitting, RunLimits())
 
     @property
     def measures(self) -> tuple[str, ...]:

@@ -183,7 +183,8 @@ class Transition:
     """A change of an incident's life, as `replay --json` prints it and the store keeps it.
 
     ``before`` and ``after`` are what the old baseline expects and what the metric shows instead, in its own unit;
-    ``last_step`` is the last step that a closed incident slowed.
+    ``last_step`` is the last step that a closed incident slowed.  ``title`` says what has happened where the diagnosis
+    is no change of a metric: its ratio, ``before`` and ``after`` mean nothing then.
     """
 
     event: EventName
@@ -202,6 +203,7 @@ class Transition:
     after: float
     closed_as: ClosedAs | None = None
     last_step: int | None = None
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,7 @@ class Message:
 
     ``title`` must make sense alone on a locked phone.  ``facts`` are (label, value) pairs in reading order.  ``at``
     is when it was decided, not when it is sent.  ``recent`` are the last values of the leading metric, in its unit.
-    ``language`` is that of its texts.
+    ``language`` is that of its texts, ``scope`` the hosts, cards and ranks where those are known.
     """
 
     incident: str
@@ -236,6 +238,7 @@ class Message:
     link: str = ""
     recent: tuple[float, ...] = ()
     language: Language = "en"
+    scope: Scope = ()
 
 
 @dataclass(frozen=True, slots=True)

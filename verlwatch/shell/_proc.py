@@ -55,7 +55,7 @@ class Process(NamedTuple):
     @property
     def age_s(self) -> float:
         """How long ago it began."""
-        return time.clock_gettime(time.CLOCK_BOOTTIME) - self.started / _TICKS_PER_S
+        return uptime_s() - self.started / _TICKS_PER_S
 
 
 class Link(NamedTuple):
@@ -76,6 +76,11 @@ class Link(NamedTuple):
             return bool(os.lstat(self.path).st_mode & (0o200 if writing else 0o400))
         except OSError:
             return False
+
+
+def uptime_s() -> float:
+    """Seconds since the host was booted, those asleep included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def pids() -> list[int]:

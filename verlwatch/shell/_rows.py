@@ -124,6 +124,7 @@ def message(blob: bytes) -> Message:
     data["evidence"] = tuple(data["evidence"])
     data["advice"] = tuple(data["advice"])
     data["recent"] = tuple(data.get("recent", ()))
+    data["scope"] = tuple((label, value) for label, value in data.get("scope", ()))
     return Message(**data)
 
 

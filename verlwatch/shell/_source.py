@@ -145,7 +145,8 @@ class Source:
             current.offset if current else position.offset if position else 0,
             self.end if current else None,
             current.number if current else position.generation if position else 0,
-            self.last_read_at,
+            last_read_at=self.last_read_at,
+            changed_at=self.changed_at,
         )
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -310,8 +311,7 @@ class Source:
         queue = list(self._queue)
         place = len(queue)  # in front of all files that are newer than the one looked at
         for path, identity in reversed(self._beside.written_since(since, self._current)):
-            held = [generation.identity for generation in queue]
-            if identity in held:
+            if identity in (held := [generation.identity for generation in queue]):
                 place = min(place, held.index(identity))
                 continue
             other = self._known.open_beside(path, self.name, now)

@@ -24,7 +24,8 @@ class SourceView:
 
     ``state``: ``waiting`` (nothing there yet), ``reading`` (catching up), ``live`` (at the end), ``unreadable``,
     ``not a regular file``, ``same file`` (another source reads it), ``stalled`` (the file system does not answer).
-    ``readable`` is False where nothing can be read now.  ``position`` and ``size`` are bytes of this ``generation``.
+    ``readable`` is False where nothing can be read now.  ``position`` and ``size`` are bytes of this ``generation``;
+    ``changed_at`` is when the file was last seen to have been written.
     """
 
     source: str
@@ -36,6 +37,7 @@ class SourceView:
     size: int | None = None
     generation: int = 0
     last_read_at: float | None = None
+    changed_at: float = 0.0
 
 
 def complaint(name: str, error: OSError) -> str:

@@ -11,9 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 
 import structlog
 
+from verlwatch.core._life import Sight
 from verlwatch.core.engine import Engine, merged
 from verlwatch.core.gather import Gatherer
 from verlwatch.core.types import Chunk, Extract, Outcome
+from verlwatch.shell._source_view import SourceView
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.inbox import Inbox, Item, Request
 from verlwatch.shell.store import Store, StoreUnavailable
@@ -25,6 +27,11 @@ RETRY_S = 1.0
 
 BATCH = 4
 """Items judged for one commit: more saves little time, and the numbers of all their steps are held in memory."""
+
+PAUSE_S = 10.0
+"""A longer time between two turns is a pause: of the host, of the disk, of the process."""
+AWAKE_S = 5.0
+"""So long after a pause nothing is told as late."""
 
 log = structlog.get_logger(__name__)
 
@@ -46,6 +53,11 @@ class Judge:
         self._committed = committed
         self._set_back = 0.0
         self._expected: Collection[str] | None = None
+        self.sources: Callable[[], Sequence[SourceView]] = tuple
+        """How the sources stand that are read here."""
+        self._looked_at = 0.0
+        self._awake_at = self.turned_at
+        """Since when it turns without a pause."""
         self.positions.update((c.source, (c.generation, c.applied_to)) for c in engine.cursors)
 
     async def run(self) -> None:
@@ -62,14 +74,16 @@ class Judge:
     def _turn(self) -> None:
         """Notes the time.  Where the clock was set back, the engine's goes on while something is open."""
         before, self.turned_at = self.turned_at, self._clock.now()
+        if not 0.0 <= self.turned_at - before < PAUSE_S:
+            self._awake_at = self.turned_at
         if self.engine.deadline() is None:
             self._set_back = 0.0
         elif self.turned_at < before:
             self._set_back += before - self.turned_at
 
     def _patience(self) -> float:
-        deadline = self.engine.deadline()
-        left = TURN_S if deadline is None else deadline - self._clock.now() - self._set_back
+        wanted = [at for at in (self.engine.deadline(), self.engine.due()) if at is not None]
+        left = min(wanted) - self._clock.now() - self._set_back if wanted else TURN_S
         return max(0.0, min(TURN_S, left))
 
     def expect(self, agents: Collection[str]) -> None:
@@ -90,7 +104,19 @@ class Judge:
             outcomes.append(self.engine.expect(self._expected, now))
             self._expected = None
         outcomes += [self._one(item, now, done) for item in items]
+        if isinstance(self.engine, Engine) and abs(self.turned_at - self._looked_at) >= TURN_S:
+            self._looked_at = self.turned_at
+            self.engine.see(map(self._sight, self.sources()), now)
         return merged([*outcomes, self.engine.tick(now)])
+
+    def _sight(self, view: SourceView) -> Sight:
+        """How a source stands.  After a pause the readers are given time to look before anything is called late."""
+        generation, at = self.positions.get(view.source, (view.generation, 0))
+        size = view.size or 0
+        behind = generation != view.generation or at < size or self.turned_at - self._awake_at < AWAKE_S
+        # a file that is not there is unreadable only once there was one
+        readable = view.readable or (view.state == "waiting" and not view.generation)
+        return Sight(view.source, view.run, readable, view.error or view.state, behind, view.changed_at)
 
     def _one(self, item: Item, now: float, done: list[Request]) -> Outcome:
         if isinstance(item, Chunk):

@@ -38,6 +38,7 @@ from verlwatch.status import (
     RunStatus,
     SilenceStatus,
     SourceStatus,
+    StateStatus,
     Status,
     StoreStatus,
 )
@@ -86,7 +87,7 @@ class Overview:
         opened: dict[str, float] = {}
         for at, transition in changes:
             opened.setdefault(transition.incident, at)
-            if transition.closed_as is not None:
+            if transition.event == "closed":
                 self._closed.append((opened[transition.incident], transition))
 
     def committed(self, outcome: Outcome) -> None:
@@ -96,7 +97,7 @@ class Overview:
                 self._opened[transition.run, transition.rule] += 1
                 begun = {incident.id: incident.opened_at for incident in self.open_incidents()}
                 self._opened_by[transition.incident] = (transition.rule, begun.get(transition.incident, self._now()))
-            elif transition.closed_as is not None:
+            elif transition.event == "closed" and transition.closed_as is not None:
                 # an incident may end under another rule than it began with; it counts where it was opened
                 rule, opened_at = self._opened_by.pop(transition.incident, (transition.rule, self._now()))
                 self._ended[transition.run, rule, transition.closed_as] += 1
@@ -193,7 +194,7 @@ class Overview:
     def open_incidents(self) -> Iterator[Incident]:
         """All that are open, of the runs that are shown."""
         for run in self._runs():
-            yield from run.incidents
+            yield from run.open_incidents()
         if isinstance(self._judge.engine, Engine):
             yield from self._judge.engine.fleet.incidents
 
@@ -292,7 +293,12 @@ def _run(run: Run, now: float) -> RunStatus:
         total_steps=run.planned,
         step_at=run.step_at or None,
         age_s=max(0.0, now - run.step_at) if run.step_at else None,
-        state="finished" if run.finished else "running" if run.step >= 0 else "waiting",
+        state=run.life.state,
+        state_at=run.life.past[-1].at if run.life.past else None,
+        states=tuple(
+            StateStatus(state=one.state, at=one.at, attempt=one.attempt, step=one.step if one.step >= 0 else None)
+            for one in run.life.past
+        ),
         steps_seen=run.steps_seen,
         verl_version=run.release or None,
         phases=tuple(

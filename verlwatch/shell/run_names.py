@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from glob import escape
 from pathlib import PurePath
 
 from verlwatch.shell.printable import printable
@@ -43,6 +44,11 @@ def run_of(name: str, path: str) -> str:
 def may_be_of(name: str, run: str) -> bool:
     """Whether an entry called ``name`` can have a run called ``run``."""
     return name == run or ("{" in name and (len(run) == NAME_LIMIT or _form(name).fullmatch(run) is not None))
+
+
+def run_pattern(name: str) -> str:
+    """What fits each run that an entry called ``name`` can have (``*``)."""
+    return "*".join(map(escape, _PART.split(name)[::2]))
 
 
 @lru_cache(maxsize=256)

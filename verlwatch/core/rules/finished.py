@@ -8,7 +8,7 @@ from verlwatch.core.types import Diagnosis
 
 NAME = "finished"
 NEEDS = "the planned steps and the last of them, or verl's final validation"
-TURN_ON = "`telling.finished: false` in the configuration turns it off"
+TURN_ON = "`stalls.finished: off` in the configuration turns it off"
 
 
 def diagnose(view: LifeView) -> tuple[Diagnosis, ...]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SERIES_LIMIT = 2_000
+_AT_WORK = frozenset({"running", "validating", "saving"})
 
 
 def registry(source: StatusSource) -> CollectorRegistry:
@@ -272,7 +273,22 @@ def _sources(to: _Exposition, sources: Sequence[SourceStatus]) -> Iterator[Metri
 def _runs(to: _Exposition, runs: Sequence[RunStatus]) -> Iterator[Metric]:
     labels = ["run"]
     yield to.gauge(
-        "run_running", "1 while the run makes steps.", labels, [((run.name,), run.state == "running") for run in runs]
+        "run_running",
+        "1 while the run makes steps, validates or saves.",
+        labels,
+        [((run.name,), run.state in _AT_WORK) for run in runs],
+    )
+    yield to.gauge(
+        "run_state",
+        "1 for the state that the run is in; others are absent.",
+        ["run", "state"],
+        [((run.name, run.state), 1) for run in runs],
+    )
+    yield to.gauge(
+        "run_state_timestamp_seconds",
+        "When the run came into its state.",
+        labels,
+        [((run.name,), run.state_at) for run in runs],
     )
     yield to.gauge("run_step", "Last step seen.", labels, [((run.name,), run.step) for run in runs])
     yield to.gauge(

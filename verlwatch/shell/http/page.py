@@ -52,7 +52,8 @@ _STATE_WORDS = {
 _NAMED, _NAME_LIMIT = 3, 80
 """So many silent agents, and files that an agent cannot read, are named, each with so many characters."""
 _JUDGED_ELSEWHERE = tag("p", "What this agent reads is judged by its hub, whose page shows runs and incidents.")
-_RUN_ORDER = {"running": 0, "waiting": 1, "finished": 2}
+_RUN_ORDER = {"crashed": 0, "stalled": 1, "silent": 2, "ended early": 3, "unknown": 5, "finished": 6}
+"""Others stand between: those that run."""
 
 
 def render(status: Status, zone: tzinfo | None = None, stalled: str | None = None) -> str:
@@ -149,6 +150,8 @@ def _incident(one: IncidentStatus, now: float, zone: tzinfo | None) -> Html:
     what = f" · {one.phase} · {change}"
     if one.rule in AGENT_RULES:  # it has no steps and no measure
         since, what = one.closed_as or "open", ""
+    elif one.ratio is None:
+        since, what = f"at step {one.opened_step}{ended}", ""
     return tag(
         "article",
         tag("h3", one.summary),
@@ -163,7 +166,7 @@ def _runs(status: Status, zone: tzinfo | None) -> Html:
     if not status.runs:
         return tag("p", "None yet: no source has shown a step.", class_="quiet")
     troubled = {one.run for one in status.incidents if one.state != "closed"}
-    ordered = sorted(status.runs, key=lambda run: (run.name not in troubled, _RUN_ORDER[run.state]))
+    ordered = sorted(status.runs, key=lambda run: (run.name not in troubled, _RUN_ORDER.get(run.state, 4)))
     shown = (_run(run, status.now, zone) for run in ordered[:RUNS_LIMIT])
     return joined(*shown, _more(len(ordered) - RUNS_LIMIT))
 
@@ -177,6 +180,7 @@ def _run(run: RunStatus, now: float, zone: tzinfo | None) -> Html:
     facts = [
         tag("b", f"{step} of {run.total_steps}" if run.total_steps else step),
         joined("last step ", moment(run.step_at, now, zone)) if run.step_at is not None else "",
+        joined(f"{run.state} since ", moment(run.state_at, now, zone)) if run.state_at is not None else "",
         f"attempt {run.attempt}" if run.attempt > 1 else "",
         f"verl {run.verl_version}" if run.verl_version else "",
     ]
@@ -187,7 +191,7 @@ def _run(run: RunStatus, now: float, zone: tzinfo | None) -> Html:
     )
     return tag(
         "article",
-        tag("h3", run.name, " ", _chip(run.state, run.state)),
+        tag("h3", run.name, " ", _chip(run.state.replace(" ", "-"), run.state)),
         tag("p", joined(*facts, by=" · ")),
         progress,
         _phases(run.phases) if run.phases else "",

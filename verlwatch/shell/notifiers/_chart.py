@@ -27,6 +27,8 @@ _CARD, _INK, _FAINT, _BEFORE, _AFTER, _SHADE = "#ffffff", "#1d1c1d", "#6b6a6b", 
 _FONT, _TITLE = 20, 24
 _DASH, _ROOM = 8, 34
 _NAME = 60
+LEAST = 2
+"""A line needs so many points."""
 
 Xy = tuple[float, float]
 
@@ -44,9 +46,11 @@ class Chart(NamedTuple):
     onset: int | None
 
 
-def chart_of(message: Message) -> Chart:
-    """What to draw of a message."""
+def chart_of(message: Message) -> Chart | None:
+    """What to draw of a message; None where there is no line to draw."""
     values = tuple(filter(isfinite, message.recent))
+    if len(values) < LEAST:
+        return None
     changed = message.step - message.onset_step + 1  # so many of the values, unless some are missing
     onset = len(values) - len(tuple(filter(isfinite, message.recent[-changed:]))) if changed > 0 else len(values)
     is_marked = onset < len(values) and message.closed_as != "resolved"
@@ -60,7 +64,7 @@ def chart_png(metric: str, values: Sequence[float], before: float | None, onset:
         pil, drawing, fonts = (import_module(f"PIL.{name}") for name in ("Image", "ImageDraw", "ImageFont"))
     except ImportError:
         return None
-    if len(values) < 2:  # noqa: PLR2004 - a line needs two points
+    if len(values) < LEAST:
         return None
     image = pil.new("RGB", SIZE, _CARD)
     draw = drawing.Draw(image)

@@ -29,7 +29,7 @@ def digest(messages: Sequence[Message], key: str) -> Message:
     incident has a line, with its id: a channel that has no room for all says how many it leaves out.
     """
     newest = {message.incident: message for message in messages}
-    told = sorted(newest.values(), key=lambda message: (message.reason in _OVER, -_rank(message)))
+    told = sorted(newest.values(), key=lambda message: (_place(message), -_rank(message)))
     worst = max(told, key=lambda message: message.ratio)
     runs = sorted({message.run for message in told})
     return replace(
@@ -41,7 +41,7 @@ def digest(messages: Sequence[Message], key: str) -> Message:
         rule=DIGEST,
         phase="",
         severity=max((message.severity for message in told), key=_SEVERITIES.index),
-        title=_title(len(told), len(runs), sum(message.reason in _OVER for message in told), worst.language),
+        title=_title(told, worst.language),
         summary=_WHY[worst.language],
         facts=(),
         evidence=tuple(f"{message.incident} {message.title}" for message in told),
@@ -53,16 +53,26 @@ def digest(messages: Sequence[Message], key: str) -> Message:
     )
 
 
+def _place(message: Message) -> int:
+    """What is open comes first, then what is over, then runs that are done, which is no incident."""
+    return 2 if message.reason == "finished" else int(message.reason in _OVER)
+
+
 def _rank(message: Message) -> int:
     return _SEVERITIES.index(message.severity)
 
 
-def _title(incidents: int, runs: int, over: int, language: Language) -> str:
+def _title(told: Sequence[Message], language: Language) -> str:
+    is_open, over, done = (sum(_place(message) == place for message in told) for place in range(3))
+    incidents, runs = is_open + over, len({message.run for message in told if message.reason != "finished"})
+    parts = []
     if language == "zh":
-        states = [f"{count} 个{word}" for count, word in ((incidents - over, "未结束"), (over, "已结束")) if count]
-        return f"{runs} 个训练中有 {incidents} 个事件：{'，'.join(states)}"
-    states = [f"{count} {word}" for count, word in ((incidents - over, "open"), (over, "over")) if count]
-    return f"{_counted(incidents, 'incident')} in {_counted(runs, 'run')}: {', '.join(states)}"
+        states = [f"{count} 个{word}" for count, word in ((is_open, "未结束"), (over, "已结束")) if count]
+        parts += [f"{runs} 个训练中有 {incidents} 个事件：{'，'.join(states)}"] if incidents else []
+        return "；".join([*parts, *([f"{done} 个训练已完成"] if done else [])])
+    states = [f"{count} {word}" for count, word in ((is_open, "open"), (over, "over")) if count]
+    parts += [f"{_counted(incidents, 'incident')} in {_counted(runs, 'run')}: {', '.join(states)}"] if incidents else []
+    return "; ".join([*parts, *([f"{_counted(done, 'run')} finished"] if done else [])])
 
 
 def _counted(count: int, noun: str) -> str:

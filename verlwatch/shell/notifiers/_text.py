@@ -22,8 +22,13 @@ def clean(text: str, limit: int = TEXT_LIMIT) -> str:
 
 
 def emoji(message: Message) -> str:
-    """How things stand, in one sign: red and orange are open, a tick is over, a square is no longer watched."""
+    """How things stand, in one sign: red and orange are open, a tick is over, a square is no longer watched.
+
+    A flag is a run that is done.
+    """
     match message.reason:
+        case "finished":
+            return "🏁"
         case "resolved" | "accepted":
             return "✅"
         case "run ended" | "expired":

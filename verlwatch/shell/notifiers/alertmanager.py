@@ -5,6 +5,8 @@ configured), and knows none after a restart of its own.  So what was posted last
 RESEND_S for as long as the incident is open.  An open alert is posted without an end: that leaves it to Alertmanager's
 own clock, whatever ours says.
 
+That a run has finished is no alert: it is not sent, and counts as delivered.
+
 Labels are what an alert is known by, and routed by.  Where they change (an incident that became critical, or that
 another phase leads now) the alert of before is ended in the same request.  Source: Alertmanager, api/v2/openapi.yaml.
 """
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import orjson
 from pydantic import Field
 
+from verlwatch.core.words import listed
 from verlwatch.fields import ReceiverConfig, Secret, SecretError, SecretPath, Url, read_secret
 from verlwatch.shell.notifiers import _http
 from verlwatch.shell.notifiers._base import PermanentError, Repeater, TransientError
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
     import aiohttp
 
-    from verlwatch.core.types import Message
+    from verlwatch.core.types import Message, Scope
     from verlwatch.shell.notifiers._base import Place
 
 _PATH = "/api/v2/alerts"
@@ -39,6 +42,8 @@ _LONG = 1000
 _STEERING = frozenset({"Cc", "Cf", "Cs"})
 """Unicode's controls, signs of format, and lone surrogates."""
 _LINK = 2000
+_PLACES = frozenset({"host", "gpu", "rank"})
+_PLACES_SHOWN = 32
 _AT_ONCE = 64
 """Alerts in one request."""
 
@@ -70,13 +75,16 @@ class AlertmanagerNotifier(Repeater):
 
     @staticmethod
     def render(message: Message, dedup_key: str) -> dict[str, Any]:
-        """The alert; it has an end once the incident is closed."""
+        """The alert; it has an end once the incident is closed.  Empty where there is nothing to send."""
+        if message.reason == "finished":
+            return {}
         labels = {
             "alertname": message.rule or "verlwatch",
             "run": message.run,
             "phase": message.phase,
             "severity": message.severity,
             "incident": message.incident,
+            **_places(message.scope),
         }
         alert: dict[str, Any] = {
             "labels": {name: _label(value) for name, value in labels.items()},
@@ -96,10 +104,14 @@ class AlertmanagerNotifier(Repeater):
 
     async def send(self, payload: dict[str, Any], dedup_key: str) -> None:  # noqa: ARG002 - it is in the payload
         """Posts the alert."""
+        if not payload:
+            return
         await self._post([payload])
 
     async def send_at(self, payload: dict[str, Any], dedup_key: str, place: Place) -> None:  # noqa: ARG002 - it is in the payload
         """Posts the alert, and the end of the one before if that had other labels."""
+        if not payload:
+            return
         before = _alert(await place.read())
         replaced = before is not None and before["labels"] != payload["labels"]
         ended = [{**before, "endsAt": _rfc3339(time.time())}] if before and replaced else []
@@ -166,6 +178,12 @@ def _judge(status: int, wait: float | None) -> None:
 def _label(text: str) -> str:
     """As it is, so that routes and silences match it; JSON carries any sign but halves of one.  Nothing that steers."""
     return "".join(sign for sign in text if unicodedata.category(sign) not in _STEERING)[:_LONG]
+
+
+def _places(scope: Scope) -> dict[str, str]:
+    """Hosts, cards and ranks, several of a kind in one label: ``rank="0-3, 7"``."""
+    kinds = dict.fromkeys(kind for kind, _ in scope if kind in _PLACES)
+    return {kind: listed((value for label, value in scope if label == kind), _PLACES_SHOWN) for kind in kinds}
 
 
 def _description(message: Message) -> list[str]:

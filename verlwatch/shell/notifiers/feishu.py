@@ -152,7 +152,7 @@ def _card(message: Message, dedup_key: str, lines: int) -> dict[str, Any]:
 
 
 def _colour(message: Message) -> str:
-    if message.closed_as in {"resolved", "accepted"}:
+    if message.reason == "finished" or message.closed_as in {"resolved", "accepted"}:
         return "green"
     if message.closed_as:
         return "grey"

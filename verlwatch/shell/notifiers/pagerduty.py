@@ -1,5 +1,7 @@
 """PagerDuty, Events API v2: an incident is one alert there, which is triggered, triggered again and resolved.
 
+A run that is done calls nobody: that it has finished is not sent, and counts as delivered.
+
 Limits and answers are those of developer.pagerduty.com (events-API-v2): 512 KB, a summary of 1,024 characters, a
 ``dedup_key`` of 255; about 120 calls a minute; 202 for yes, 400 for what is malformed, and after a 429 a few minutes
 of rest.  The body of a 202 says ``"status": "success"``.  Only the routing key that triggered an alert resolves it.
@@ -62,7 +64,12 @@ class PagerDutyNotifier(Notifier):
 
     @staticmethod
     def render(message: Message, dedup_key: str) -> dict[str, Any]:
-        """An event: `resolve` once the incident is closed, however it was, and `trigger` for all that is before."""
+        """An event: `resolve` once the incident is closed, however it was, and `trigger` for all that is before.
+
+        Empty where there is nothing to send.
+        """
+        if message.reason == "finished":
+            return {}
         event: dict[str, Any] = {
             "event_action": "resolve" if message.closed_as else "trigger",
             "dedup_key": alert_key(message.incident),
@@ -86,6 +93,8 @@ class PagerDutyNotifier(Notifier):
 
     async def send(self, payload: dict[str, Any], dedup_key: str) -> None:  # noqa: ARG002 - it is in the payload
         """POSTs the event with the routing key."""
+        if not payload:
+            return
         with _http.network_errors():
             async with self._session.post(
                 self._url,
@@ -110,7 +119,9 @@ def _details(message: Message, dedup_key: str) -> dict[str, Any]:
         details["evidence"] = [clean(line) for line in message.evidence[:_LINES]]
     if message.advice:
         details["advice"] = [clean(line, 1000) for line in message.advice[:_LINES]]
-    details |= {"recent": clean(message.sparkline), "incident": clean(message.incident), "reason": message.reason}
+    if message.sparkline:
+        details["recent"] = clean(message.sparkline)
+    details |= {"incident": clean(message.incident), "reason": message.reason}
     if message.link:
         details["status_page"] = clean(message.link, _LINK)
     return {**details, "message_id": dedup_key}

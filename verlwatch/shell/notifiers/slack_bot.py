@@ -109,20 +109,26 @@ class SlackBotNotifier(Notifier):
 
     @staticmethod
     def render(message: Message, dedup_key: str) -> dict[str, Any]:
-        """The message of the incident, the entry in its thread, and what to draw."""
+        """The message of the incident, the entry in its thread, and what to draw.
+
+        The end of a run is told once: its message has no thread.
+        """
         mark = {
             "event_type": "verlwatch_notification",
             "event_payload": {"incident": clean(message.incident), "id": clean(dedup_key)},
         }
-        draws = message.reason not in {"updated", "repeated"}
+        chart = None if message.reason in {"updated", "repeated"} else chart_of(message)
+        is_all = message.reason == "finished"
         return {
             "message": {**_blocks.shown(message, dedup_key), "metadata": mark},
-            "entry": {
+            "entry": None
+            if is_all
+            else {
                 **_blocks.entry(message, dedup_key),
                 "metadata": mark,
                 "reply_broadcast": message.reason in _LOUD,
             },
-            "image": {**as_json(chart_of(message)), "title": clean(message.title)} if draws else None,
+            "image": {**as_json(chart), "title": clean(message.title)} if chart else None,
         }
 
     async def send(self, payload: dict[str, Any], dedup_key: str) -> None:
@@ -169,6 +175,8 @@ class SlackBotNotifier(Notifier):
 
     async def _reply(self, payload: dict[str, Any], shown: Shown) -> Shown:
         """The entry in the thread; where Slack allows none, a new message if the old one was only edited."""
+        if payload["entry"] is None:
+            return replace(shown, steps=2)
         try:
             await self._post({**payload["entry"], "channel": shown.channel, "thread_ts": shown.ts})
         except RefusedError as error:

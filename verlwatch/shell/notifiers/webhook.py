@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from verlwatch.core.types import Message
 
 SCHEMA = "verlwatch.notification/1"
+NO_RATIO = {"ratio": None, "before": None, "after": None}
+"""Of what is no change of a metric."""
 _LONG = 1000
 _LINK = 2000
 
@@ -66,13 +68,15 @@ class WebhookNotifier(Notifier):
 
     @staticmethod
     def render(message: Message, dedup_key: str) -> dict[str, Any]:
-        """The body; times are RFC 3339 in UTC, a number that is not finite is null."""
+        """The body; times are RFC 3339 in UTC, a number that is not finite, or means nothing, is null."""
         return {
             "schema": SCHEMA,
             "dedup_key": dedup_key,
             **{name: _plain(value) for name, value in asdict(message).items()},
+            **(NO_RATIO if (message.ratio, message.before) == (1.0, 0.0) else {}),
             "summary": clean(message.summary, _LONG),
             "facts": [{"label": clean(label), "value": clean(value)} for label, value in message.facts],
+            "scope": [{"label": clean(label), "value": clean(value)} for label, value in message.scope],
             "advice": [clean(line, _LONG) for line in message.advice],
             "opened_at": _rfc3339(message.opened_at),
             "at": _rfc3339(message.at),

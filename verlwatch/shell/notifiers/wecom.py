@@ -69,12 +69,13 @@ class WeComNotifier(Notifier):
     @staticmethod
     def render(message: Message, dedup_key: str) -> dict[str, Any]:
         """Markdown, and what to draw; the coloured title is what a locked phone shows first."""
+        chart = chart_of(message) if message.reason in _ILLUSTRATED else None
         colour = "info" if message.closed_as else _COLOURS[message.severity]
         head = f'{emoji(message)} **<font color="{colour}">{_chat.neutral(message.title, _TITLE)}</font>**'
         return {
             "msgtype": "markdown",
             "markdown": {"content": _chat.markdown(message, dedup_key, head, _MARKDOWN, "\n")},
-            "chart": as_json(chart_of(message)) if message.reason in _ILLUSTRATED else None,
+            "chart": as_json(chart) if chart else None,
         }
 
     async def send(self, payload: dict[str, Any], dedup_key: str) -> None:  # noqa: ARG002 - it is in the payload

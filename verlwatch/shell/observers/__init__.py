@@ -13,6 +13,7 @@ from verlwatch.config import Config
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.observers.gpus import Gpus
+from verlwatch.shell.observers.host import Host
 from verlwatch.shell.observers.processes import Processes
 from verlwatch.shell.observers.slurm import Slurm
 
@@ -32,7 +33,7 @@ class Observer(Protocol):
         """What works worse than it could, for the status."""
 
 
-OBSERVERS: tuple[Callable[[Inbox, Clock, Config], Observer], ...] = (Processes, Slurm, Gpus)
+OBSERVERS: tuple[Callable[[Inbox, Clock, Config], Observer], ...] = (Processes, Slurm, Gpus, Host)
 """Each takes where it offers what it sees, the time, and the configuration."""
 
 

@@ -108,6 +108,7 @@ class Gpus:
                 feed.end()
             self._feeds, self._choice, self._errors, self._notes = {}, None, {}, ()
         self._config = config
+        self._asked_at = self._instant()
         self._woken.set()
 
     def notices(self) -> Iterable[str]:

@@ -42,6 +42,8 @@ PATIENCE_S = 2.0
 """A look that takes longer goes on beside the watching."""
 MOST = 64
 """Processes watched at once."""
+TICK_S = 0.05
+"""Starts of processes are known to a few hundredths of a second."""
 KEPT = 1024
 """Events kept while the inbox is full."""
 
@@ -83,6 +85,7 @@ class Processes:
         self._watched: dict[tuple[str, int, int], _Watched] = {}
         self._writers: dict[str, tuple[str, int, int]] = {}
         self._gone: set[tuple[str, int]] = set()
+        self._writer_gone_at: dict[str, float] = {}
         self._trainers = Trainers(self._host)
         self._looks = Looks()
         self._told: deque[Extract] = deque(maxlen=KEPT)
@@ -189,6 +192,8 @@ class Processes:
                 self._tell(candidate, None, "gone", "")
             return
         key = (run, process.pid, process.started)
+        if candidate.role == "writer" and self._is_left_over(run, process):
+            return
         if candidate.role == "writer" and not candidate.relay:
             self._writers[run] = key
             self._drop_relays(run)
@@ -221,6 +226,11 @@ class Processes:
             return _GONE
         return pidfd
 
+    def _is_left_over(self, run: str, process: Process) -> bool:
+        """Whether it is of a training whose writer is gone: a child or `tee` that still holds the log open."""
+        gone_at = self._writer_gone_at.get(run)
+        return gone_at is not None and process.age_s > _proc.uptime_s() - gone_at + TICK_S
+
     def _drop_relays(self, run: str) -> None:
         """A real writer has been found: `tee` is no longer needed."""
         for key, watched in list(self._watched.items()):
@@ -244,6 +254,8 @@ class Processes:
         watched = self._watched.pop(key)
         code = _proc.exit_code(watched.process, watched.pidfd)
         self._let_go(watched)
+        if self._writers.get(key[0]) == key or watched.candidate.role == "writer":
+            self._writer_gone_at[key[0]] = _proc.uptime_s()
         if watched.candidate.role == "named":
             self._gone.add((watched.candidate.run, watched.process.pid))
         self._tell(watched.candidate, watched, "gone", "" if watched.candidate.relay else _proc.exit_text(code))

@@ -1,0 +1,116 @@
+"""How long a run may go without progress: what its own steps, validations and checkpoints took says so.
+
+A step may take FACTOR times the 95th percentile of the last steps.  Steps are taken as the log times them or as they
+arrived, whichever is longer: what is printed late is not late.  Validation and checkpoint come on top where one has
+begun or is due, with the longest that it took so far.  Before the run has a past of its own, limits of the
+configuration hold.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
+from typing import Any
+
+from verlwatch.core.phases import PHASES
+from verlwatch.core.rules import Allowance
+from verlwatch.core.settings import Patience
+from verlwatch.core.words import duration
+
+FACTOR = 2.5
+FEW = 5
+"""Fewer steps than these have no percentile: FEW_FACTOR times the longest is allowed then."""
+FEW_FACTOR = 4.0
+LEAST_S = 10.0
+"""No run is called stuck in less time than this, however short its steps are."""
+KEPT = 128
+QUANTILE = 0.95
+_APART = tuple(phase.name for phase in PHASES if phase.apart)
+_FREQUENCY = {"testing": "trainer.test_freq", "save_checkpoint": "trainer.save_freq"}
+
+
+class OwnPace:
+    """The steps of a run, as far as they say how long the next one may take."""
+
+    def __init__(self) -> None:
+        self.steps: deque[float] = deque(maxlen=KEPT)
+        """Seconds from step to step, without validation and checkpoint."""
+        self.apart: dict[str, deque[tuple[int, float]]] = {name: deque(maxlen=8) for name in _APART}
+        """Of validations and checkpoints: the step and the seconds."""
+
+    def take(self, step: int, step_s: float, apart: Mapping[str, float], arrived_s: float | None) -> None:
+        """A step of ``step_s`` seconds, and what it took ``apart``; ``arrived_s`` after the one before.
+
+        None for what came when nobody watched.
+        """
+        for name in self.apart.keys() & apart.keys():
+            self.apart[name].append((step, apart[name]))
+        if arrived_s is not None:
+            gap, allowed = max(0.0, arrived_s - sum(apart.values())), self._of_steps()
+            step_s = max(step_s, min(gap, allowed) if allowed else gap)
+        if step_s > 0.0:
+            self.steps.append(step_s)
+
+    def allowance(
+        self, step: int, stage: str, config: Mapping[str, str | int | float], patience: Patience
+    ) -> Allowance:
+        """How long the step after ``step`` may take in this ``stage``."""
+        if stage in {"start", "loading"}:
+            return Allowance(patience.start_s if stage == "start" else patience.loading_s, f"the limit for {stage}")
+        seconds = self._of_steps()
+        if not seconds:
+            if stage == "validation":
+                return Allowance(patience.first_validation_s, "the limit for the first validation")
+            return Allowance(patience.first_step_s, "the limit for the first step")
+        why = self._why()
+        for name, word in (("testing", "validation"), ("save_checkpoint", "checkpoint")):
+            begun = stage == word
+            if not begun and not self._is_due(name, step + 1, config):
+                continue
+            longest = max((took for _, took in self.apart[name]), default=None)
+            if longest is None and not begun:
+                continue
+            seconds += patience.first_validation_s if longest is None else FACTOR * longest
+            why += f", and {'the limit for the first' if longest is None else f'{FACTOR:g}× its longest'} {word}"
+        return Allowance(max(seconds, LEAST_S), why)
+
+    def _of_steps(self) -> float:
+        """Seconds that a step by itself may take; 0 while there is none."""
+        if len(self.steps) < FEW:
+            return FEW_FACTOR * max(self.steps, default=0.0)
+        return FACTOR * quantile(self.steps, QUANTILE)
+
+    def _why(self) -> str:
+        if len(self.steps) < FEW:
+            return f"{FEW_FACTOR:g}× the longest of its few steps, {duration(max(self.steps))}"
+        return f"{FACTOR:g}× the 95th percentile of its steps, {duration(quantile(self.steps, QUANTILE))}"
+
+    def _is_due(self, name: str, step: int, config: Mapping[str, str | int | float]) -> bool:
+        """Whether a validation or checkpoint comes with ``step``, by the configuration or by when they came so far."""
+        every = config.get(_FREQUENCY[name])
+        if isinstance(every, int) and every > 0:
+            return step % every == 0
+        past = [at for at, _ in self.apart[name]]
+        if not past:
+            return False
+        return len(past) < 2 or (step - past[-1]) % max(1, past[-1] - past[-2]) == 0  # noqa: PLR2004 - two are a period
+
+    def state(self) -> dict[str, Any]:
+        """JSON-safe; the inverse of `restore`."""
+        return {
+            "steps": [round(value, 3) for value in self.steps],
+            "apart": {name: [list(one) for one in past] for name, past in self.apart.items()},
+        }
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Takes up where it was."""
+        self.steps.extend(data["steps"])
+        for name, past in data["apart"].items():
+            self.apart[name].extend((step, took) for step, took in past)
+
+
+def quantile(values: Iterable[float], share: float) -> float:
+    """The smallest value that at least ``share`` of all do not exceed."""
+    ordered: Sequence[float] = sorted(values)
+    return ordered[max(0, ceil(share * len(ordered)) - 1)]
