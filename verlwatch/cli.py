@@ -11,7 +11,7 @@ from verlwatch import __version__
 from verlwatch.commands import _output
 
 COMMANDS = (
-    *("init", "run", "attach", "agent", "demo", "replay", "report", "parse", "check"),
+    *("init", "run", "attach", "agent", "demo", "replay", "report", "compare", "parse", "check"),
     *("status", "incidents", "silence", "accept", "outbox", "test_notify"),
 )
 """Modules of verlwatch.commands, in the order of --help."""

@@ -2,85 +2,53 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
-from dataclasses import replace
+from math import isnan
 from pathlib import Path
 
 import orjson
 import pytest
 
+from tests.report.made import WORDS, config, read, reported, steps, written
 from verlwatch import report
-from verlwatch.core.engine import Engine
 from verlwatch.core.phases import PHASES
-from verlwatch.core.types import Transition
-from verlwatch.report import History, Line
-
-TRANSITION = Transition(
-    event="opened", incident="1", rule="phase_shift", run="r", attempt=0, phase="gen", onset_step=3, step=4, ratio=2.0,
-    severity="warning", summary="gen is slower", opened_step=4, before=10.0, after=20.0,
-)  # fmt: skip
-
-
-def console(slow: dict[int, float], count: int = 80) -> Iterator[str]:
-    """Step lines of 10,000 tokens, gen about 20 s times ``slow``, the step 30 s more."""
-    noise = random.Random(5)
-    for step in range(1, count + 1):
-        gen = 20.0 * slow.get(step, 1.0) * (1 + 0.01 * noise.gauss(0, 1))
-        yield (
-            f"step:{step} - perf/total_num_tokens:10000 - timing_s/gen:{gen!r} - timing_s/update_actor:29.5"
-            f" - timing_s/step:{gen + 30!r}"
-        )
-
-
-def read(*logs: Path) -> History:
-    return report.read(logs, "r", Engine())
-
-
-def written(path: Path, *lines: str) -> Path:
-    path.write_text("".join(line + "\n" for line in lines))
-    return path
+from verlwatch.report._series import IN_STEP
 
 
 def test_the_median_of_a_spike_is_that_of_its_slow_step_alone(tmp_path: Path) -> None:
-    history = read(written(tmp_path / "r.log", *console({60: 3.0})))
-    (found,) = history.found()
-    assert found.last == 60
-    assert found.until is not None
-    assert found.until > 61
-    assert found.before == pytest.approx(20, rel=0.02)
-    assert found.during == history.lines[59].seconds["gen"]
-    assert found.during_per_token == pytest.approx(6.0, rel=0.05)
-    rows = {line.split()[0]: line for line in report.render(history, 30).splitlines() if line.strip()[:1].isdigit()}
+    found = reported(tmp_path, *steps(80, slow={60: 3.0}))
+    (incident,) = found.incidents
+    assert (incident.onset, incident.last) == (60, 60)
+    assert incident.until is not None
+    assert incident.until > 61
+    assert incident.before == pytest.approx(20, rel=0.02)
+    assert incident.during == found.steps.columns["gen"].values[59]
+    assert incident.during_per_token_ms == pytest.approx(6.0, rel=0.05)
+    assert incident.lost_s == pytest.approx(40, rel=0.05)
+    text = report.terminal(found, WORDS, 30)
+    rows = {line.split()[0]: line for line in text.splitlines() if line.strip()[:1].isdigit()}
     assert [step for step, row in rows.items() if "gen ×" in row] == ["60"]
-    assert "×3.0" in next(line for line in report.render(history, 30).splitlines() if "in seconds" in line)
 
 
-def test_the_median_of_an_open_change_goes_on_to_the_last_step() -> None:
-    lines = [Line(0, step, 30.0, {"gen": float(step)}, None, None) for step in range(1, 8)]
-    history = History("r", lines, [TRANSITION])
-    (found,) = history.found()
-    assert (found.before, found.during) == (1.5, 5.0)
-    (closed,) = History("r", lines, [TRANSITION, replace(TRANSITION, event="closed", step=7, last_step=5)]).found()
-    assert (closed.before, closed.during, closed.last, closed.until) == (1.5, 4.0, 5, 7)
-    assert closed.before_per_token is None
+def test_a_change_that_is_open_costs_up_to_the_last_step(tmp_path: Path) -> None:
+    found = reported(tmp_path, *steps(80, slow=dict.fromkeys(range(60, 81), 2.0)))
+    (incident,) = found.incidents
+    assert incident.last is None
+    assert incident.lost_s == pytest.approx(21 * 20, rel=0.05)
+    assert incident.attribution is not None
+    lead = incident.attribution.shares[0]
+    assert (incident.attribution.lead, lead.phase, incident.attribution.basis) == ("gen", "gen", "baseline")
+    assert lead.part == pytest.approx(1.0, abs=0.05)
+    assert lead.efficiency_s == pytest.approx(20, rel=0.05)
+    assert lead.workload_s == pytest.approx(0.0, abs=0.5)
+    assert "gen ×2.0" in found.headline
 
 
 def test_tokens_a_second_are_no_seconds(tmp_path: Path) -> None:
-    line = "step:{} - perf/throughput:90000.0 - timing_s/gen:40.0 - timing_s/update_actor:20.0 - timing_s/adv:0.01"
-    history = read(written(tmp_path / "r.log", *(line.format(step) for step in range(1, 11))))
-    text = report.render(history, 5)
-    assert "10 min of training" in text
-    assert "update_actor" in text.replace("upd_", "update_")
-
-
-def test_throughput_has_no_time_per_token() -> None:
-    lines = [Line(0, step, None, {"throughput": 100.0 / step}, 1000.0, None) for step in range(1, 8)]
-    history = History("r", lines, [replace(TRANSITION, phase="throughput")])
-    (found,) = history.found()
-    assert found.before == 75.0
-    assert found.before_per_token is found.during_per_token is None
-    assert "per token" not in report.render(history, 5)
+    line = "step:{} - timing_s/gen:40.0 - timing_s/adv:0.01 - timing_s/update_actor:20.0 - perf/throughput:90000.0"
+    found = reported(tmp_path, *(line.format(step) for step in range(1, 11)))
+    assert found.run.seconds == pytest.approx(600.1)
+    assert [phase.name for phase in found.phases] == ["step", "gen", "adv", "update_actor"]
+    assert "10 min of training" in report.terminal(found, WORDS, 5)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -92,26 +60,68 @@ def test_what_a_cut_line_lost_is_taken_from_the_other_view_of_the_step(order: in
     }  # fmt: skip
     console = written(tmp_path / "r.log", cut, "step:2 - timing_s/gen:41.5 - timing_s/step:62.0")
     jsonl = written(tmp_path / "r.jsonl", orjson.dumps({"step": 1, "data": data}).decode())
-    history = read(*[console, jsonl][::order])
-    assert history.lines[0] == Line(1, 1, 61.0, {"gen": 40.25, "update_actor": 20.5, "step": 61.0}, 1000.0, 77.0)
+    found = report.build(read(*[console, jsonl][::order]), WORDS)
+    first = {name: column.values[0] for name, column in found.steps.columns.items()}
+    assert first == {
+        "step": 61.0, "printed_step": 61.0, "gen": 40.25, "update_actor": 20.5, "tokens": 1000.0,
+        "longest_response": 77.0,
+    }  # fmt: skip
+    assert list(found.steps.step) == [1, 2]
+    assert isnan(found.steps.columns["update_actor"].values[1])
 
 
 def test_rows_fit_the_screen_and_no_remark_is_cut(tmp_path: Path) -> None:
     seconds = " - ".join(f"{phase.keys[0]}:{10 + i}.25" for i, phase in enumerate(PHASES))
-    history = read(written(tmp_path / "r.log", f"step:1 - {seconds} - timing_s/step:200.5"))
-    history.transitions = [replace(TRANSITION, attempt=1, onset_step=1, phase="update_weights")]
-    text = report.render(history, 5)
+    found = reported(tmp_path, f"step:1 - {seconds} - timing_s/step:200.5")
+    text = report.terminal(found, WORDS, 5)
     assert max(map(len, text.splitlines())) <= 100
-    assert "update_weights ×2.00, validation 20.2 s, checkpoint 21.2 s" in text
-    head, row = text.splitlines()[2:4]
+    assert "validation 20.2 s, checkpoint 21.2 s" in text
+    head, row = text.partition("== Last steps\n")[2].splitlines()[:2]
     assert "weights 11%" in row
     assert head.split()[2:-2] == ["old_logp", "ref", "values", "adv", "upd_critic", "upd_actor", "weights"]
 
 
+def test_validation_and_checkpoint_are_no_part_of_a_step_and_cost_what_they_take(tmp_path: Path) -> None:
+    lines = list(steps(10))
+    seconds = "timing_s/gen:20.0 - timing_s/update_actor:29.5 - timing_s/testing:40.0 - timing_s/step:90.0"
+    lines[4] = f"step:5 - perf/total_num_tokens:10000 - {seconds}"
+    found = reported(tmp_path, *lines)
+    assert found.steps.columns["step"].values[4] == pytest.approx(50.0)
+    assert found.steps.columns["printed_step"].values[4] == 90.0
+    assert found.cost is not None
+    assert {line.name: line.seconds for line in found.cost.phases}["testing"] == 40.0
+    assert found.cost.total.seconds == pytest.approx(sum(found.steps.columns["step"].values) + 40.0)
+    parts = sum(line.seconds for line in found.cost.phases)
+    assert parts == pytest.approx(found.cost.total.seconds)
+
+
+def test_only_the_steps_asked_for_are_reported_and_all_are_judged(tmp_path: Path) -> None:
+    log = written(tmp_path / "r.log", *steps(120, slow=dict.fromkeys(range(60, 64), 3.0)))
+    reading = read(log)
+    inside, after = (report.build(reading, WORDS, span) for span in ((50, 70), (80, 120)))
+    assert (inside.run.first, inside.run.last, inside.run.steps) == (50, 70, 21)
+    assert [incident.onset for incident in inside.incidents] == [60]
+    assert after.incidents == ()
+    assert inside.cost is not None
+    assert inside.cost.total.seconds < 25 * 60
+
+
+def test_gpu_hours_are_seconds_times_the_gpus_of_the_configuration(tmp_path: Path) -> None:
+    lines = [*config(trainer__nnodes=2, trainer__n_gpus_per_node=8), *steps(10)]
+    found = reported(tmp_path, *lines)
+    assert (found.run.gpus, found.run.gpus_from) == (16, "configuration")
+    assert found.cost is not None
+    assert found.cost.total.gpu_hours == pytest.approx(16 * found.run.seconds / 3600)
+
+
 def test_a_hostile_name_reaches_no_terminal(tmp_path: Path) -> None:
-    log = written(tmp_path / "r.log", *console({}, 3))
+    log = written(tmp_path / "r.log", *steps(3))
     for path in (log, written(tmp_path / "empty.log", "")):
-        history = report.read([path], "a\x1b]0;b\x07\u202ec\nd", Engine())
-        text = report.render(history, 3)
-        assert text.startswith("a\\x1b]0;b\\x07\\u202ec\\nd: ")
-        assert "\x1b" not in text
+        found = report.build(report.read([path], "a\x1b]0;b\x07\u202ec\nd"), WORDS)
+        for text in (report.terminal(found, WORDS, 3), report.markdown(found, WORDS, 3)):
+            assert not {"\x1b", "\u202e", "\x07"} & set(text)
+        assert report.terminal(found, WORDS, 3).startswith("a\\x1b]0;b\\x07\\u202ec\\nd: ")
+
+
+def test_every_phase_of_a_step_is_a_column() -> None:
+    assert set(IN_STEP) == {phase.name for phase in PHASES} - {"testing", "save_checkpoint"}

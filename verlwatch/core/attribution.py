@@ -175,7 +175,9 @@ def _work(basis: Basis, name: str, before: Sequence[Row], after: Sequence[Row]) 
         return median(later) / median(earlier)
     if basis != "per token" and len(_seen(before, name)) >= ENOUGH:
         expect = equal_work(name, before)
-        return median(map(expect, after)) / median(map(expect, before))
+        earlier_s, later_s = (median(map(expect, rows)) for rows in (before, after))
+        if earlier_s > 0.0:
+            return later_s / earlier_s
     if not phase(name).tokens:
         return 1.0
     return _ratio([_tokens(name, row) for row in before], [_tokens(name, row) for row in after])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import isnan
 from statistics import median
+from typing import NamedTuple
 
 from verlwatch.core.attribution import MOVED, Difference, attribute
 from verlwatch.core.attribution import Share as CoreShare
@@ -30,19 +31,43 @@ PARTS: dict[str, tuple[str, ...]] = {
 """By phase: keys of what it consists of, or what explains it."""
 
 
-def attributed(steps: Steps, before: Sequence[int], after: Sequence[int], words: Words) -> Attribution | None:
-    """Where the difference between two stretches (rows of ``steps``) comes from."""
-    if not before or not after:
+class Stretch(NamedTuple):
+    """Some rows of a report's steps."""
+
+    steps: Steps
+    rows: Sequence[int]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Numbers of its first and its last step."""
+        return self.steps.step[self.rows[0]], self.steps.step[self.rows[-1]]
+
+    def median(self, name: str) -> float | None:
+        """Of a column; None where it is not printed."""
+        values = present(self.steps, name)
+        found = [values[row] for row in self.rows if not isnan(values[row])] if values else []
+        return median(found) if found else None
+
+
+def attributed(before: Stretch, after: Stretch, words: Words, *, one_baseline: bool = True) -> Attribution | None:
+    """Where the difference between two stretches comes from.
+
+    ``one_baseline`` says that what was expected of their steps comes from one run's baseline: only then it compares.
+    """
+    if not before.rows or not after.rows:
         return None
-    found = attribute(rows_of(steps, before), rows_of(steps, after))
+    rows = [rows_of(steps, rows) for steps, rows in (before, after)]
+    if not one_baseline:
+        rows = [[row._replace(expected={}) for row in side] for side in rows]
+    found = attribute(*rows)
     if found is None:
         return None
     shares = tuple(_share(share, words) for share in found.shares)
     return Attribution(
-        (steps.step[before[0]], steps.step[before[-1]]),
-        (steps.step[after[0]], steps.step[after[-1]]),
-        len(before),
-        len(after),
+        before.span,
+        after.span,
+        len(before.rows),
+        len(after.rows),
         found.basis,
         _share(found.step, words),
         shares,
@@ -50,7 +75,7 @@ def attributed(steps: Steps, before: Sequence[int], after: Sequence[int], words:
         found.tokens,
         found.longest,
         found.lead,
-        tuple(_parts(steps, found.lead, before, after)),
+        tuple(_parts(found.lead, before, after)),
         " ".join(_sentences(found, words)),
     )
 
@@ -68,18 +93,11 @@ def _share(share: CoreShare, words: Words) -> Share:
     )
 
 
-def _parts(steps: Steps, lead: str, before: Sequence[int], after: Sequence[int]) -> Iterator[Part]:
+def _parts(lead: str, before: Stretch, after: Stretch) -> Iterator[Part]:
     for key in PARTS.get(lead, ()):
-        values = present(steps, key)
-        if values:
-            earlier, later = _median(values, before), _median(values, after)
-            if earlier is not None or later is not None:
-                yield Part(key, key.partition("/")[2], unit_of(key), earlier, later)
-
-
-def _median(values: Sequence[float], rows: Sequence[int]) -> float | None:
-    found = [values[row] for row in rows if not isnan(values[row])]
-    return median(found) if found else None
+        earlier, later = before.median(key), after.median(key)
+        if earlier is not None or later is not None:
+            yield Part(key, key.partition("/")[2], unit_of(key), earlier, later)
 
 
 def _sentences(found: Difference, words: Words) -> Iterator[str]:

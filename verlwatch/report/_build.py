@@ -12,7 +12,7 @@ from verlwatch.core._work import gpus as configured_gpus
 from verlwatch.core.statement import Statement, state
 from verlwatch.core.verl_keys import ROLLOUT, Config
 from verlwatch.report import _costs, _findings, _memory
-from verlwatch.report._attributed import attributed
+from verlwatch.report._attributed import Stretch, attributed
 from verlwatch.report._gauges import gauges
 from verlwatch.report._incidents import incidents
 from verlwatch.report._missing import missing
@@ -54,7 +54,7 @@ SHOWN = (
 def build(reading: Reading, words: Words, span: tuple[int, int] | None = None) -> Report:
     """The report of what was read; of the steps of ``span`` where one is given."""
     steps = steps_of(reading, words, span)
-    gpus, gpus_from = _gpus(reading)
+    gpus, _ = _gpus(reading)
     phases = _costs.phase_stats(steps, gpus, words)
     found = incidents(reading, steps, gpus, words)
     cost = _costs.cost(steps, found, gpus, words)
@@ -63,7 +63,7 @@ def build(reading: Reading, words: Words, span: tuple[int, int] | None = None) -
     mismatches = laying.mismatches(reading.config, reading.release, reading.meshes, reading.shapes, reading.offloads)
     findings = (
         *_findings.of_incidents(found, words),
-        *_findings.of_steps(phases, over_run, words),
+        *_findings.of_steps(phases, over_run, found, words),
         *_findings.of_generation(steps, words),
         *_memory.unequal(reading, steps, words),
         *_memory.growing(reading, steps, words),
@@ -80,7 +80,7 @@ def build(reading: Reading, words: Words, span: tuple[int, int] | None = None) -
         schema=SCHEMA,
         verlwatch=__version__,
         language=words.language,
-        run=_run(reading, steps, gpus, gpus_from, words),
+        run=run_facts(reading, steps, words),
         config=tuple(ConfigFact(key, value) for key, value in reading.config.items() if key in named),
         layout=_layout(reading, words),
         mismatches=tuple(_mismatch(m, reading.config, words) for m in mismatches),
@@ -116,7 +116,9 @@ def _gpus(reading: Reading) -> tuple[int | None, str]:
     return (cards, "memory lines") if cards else (None, "")
 
 
-def _run(reading: Reading, steps: Steps, gpus: int | None, gpus_from: str, words: Words) -> RunFacts:
+def run_facts(reading: Reading, steps: Steps, words: Words) -> RunFacts:
+    """Which training this is."""
+    gpus, gpus_from = _gpus(reading)
     first = steps.step[0] if len(steps) else 0
     last = steps.step[-1] if len(steps) else 0
     old = words("verl {release} is old: much of what slows it has been mended since.", release=reading.release)
@@ -149,7 +151,8 @@ def _over_run(steps: Steps, words: Words) -> Attribution | None:
     stretch = min(STRETCH, max(3, count // 5))
     if warm and any(column.expected for column in steps.columns.values()):
         warm = min(JUDGED_FROM, count - 2 * stretch) if count - 2 * stretch >= JUDGED_FROM else warm
-    return attributed(steps, range(warm, warm + stretch), range(count - stretch, count), words)
+    first, last = range(warm, warm + stretch), range(count - stretch, count)
+    return attributed(Stretch(steps, first), Stretch(steps, last), words)
 
 
 def _layout(reading: Reading, words: Words) -> Layout:

@@ -45,8 +45,10 @@ SLOW: Mapping[str, str] = {
 """What a phase that moved is called among the findings."""
 
 
-def of_steps(phases: Sequence[PhaseStats], over_run: Attribution | None, words: Words) -> Iterator[Finding]:
-    """What the run is bound by, and how it has changed from its beginning to its end."""
+def of_steps(
+    phases: Sequence[PhaseStats], over_run: Attribution | None, incidents: Sequence[Incident], words: Words
+) -> Iterator[Finding]:
+    """What the run is bound by, and how it has changed from its beginning to its end, if no incident says so."""
     parts = sorted((p for p in phases if p.share and p.name != STEP), key=lambda p: -(p.share or 0.0))
     if parts and (parts[0].share or 0.0) >= BOUND:
         most = parts[0]
@@ -64,7 +66,7 @@ def of_steps(phases: Sequence[PhaseStats], over_run: Attribution | None, words: 
             ),
             phase=most.name,
         )
-    if over_run is None or over_run.step is None:
+    if over_run is None or over_run.step is None or any(_covers(i, over_run) for i in incidents):
         return
     step = over_run.step
     more = step.after_s - step.before_s
@@ -96,6 +98,12 @@ def of_steps(phases: Sequence[PhaseStats], over_run: Attribution | None, words: 
             over_run.text,
             phase=over_run.lead,
         )
+
+
+def _covers(incident: Incident, over_run: Attribution) -> bool:
+    """Whether it tells of the same phase in the last steps."""
+    lasts = incident.last is None or incident.last >= over_run.after[0]
+    return incident.attribution is not None and incident.phase == over_run.lead and lasts
 
 
 def _second(parts: Sequence[PhaseStats]) -> object:

@@ -10,10 +10,11 @@ from statistics import median
 from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT, phase
 from verlwatch.core.rules.all_slow import NAME as ALL_SLOW
 from verlwatch.core.rules.all_slow import SUBJECT as ALL_PHASES
+from verlwatch.core.rules.finished import NAME as FINISHED
 from verlwatch.core.statement import Seconds, state
 from verlwatch.core.types import Transition
-from verlwatch.report._attributed import attributed
-from verlwatch.report._model import Incident
+from verlwatch.report._attributed import Stretch, attributed
+from verlwatch.report._model import Attribution, Incident
 from verlwatch.report._reading import Reading
 from verlwatch.report._series import APART, IN_STEP, RESPONSES, TOKENS, between, present
 from verlwatch.report._steps import Steps
@@ -29,7 +30,8 @@ def incidents(reading: Reading, steps: Steps, gpus: int | None, words: Words) ->
     """Each incident once, in the order in which they opened."""
     lives: dict[str, list[Transition]] = {}
     for transition in reading.transitions:
-        lives.setdefault(transition.incident, []).append(transition)
+        if transition.rule != FINISHED:
+            lives.setdefault(transition.incident, []).append(transition)
     spans = [(life[0].attempt, life[-1].onset_step, _last(life)) for life in lives.values() if life[0].phase in _TIMED]
     found = [_incident(reading, steps, life, spans, gpus, words) for life in lives.values()]
     return tuple(incident for incident in found if _is_shown(incident, steps))
@@ -67,7 +69,7 @@ def _incident(
     seconds = _pair(steps, subject, before, during[:STRETCH])
     tokens = _pair(steps, subject, before, during[:STRETCH], per_token=True) if is_timed else (None, None)
     is_apart = subject in APART
-    attribution = attributed(steps, before, during[:STRETCH], words) if is_timed and not is_apart else None
+    attribution = _attributed(steps, before, during[:STRETCH], words) if is_timed and not is_apart else None
     incident = Incident(
         id=latest.incident,
         rule=latest.rule,
@@ -96,6 +98,10 @@ def _incident(
         attribution=attribution,
     )
     return replace(incident, title=_title(incident, words), text=_text(incident, latest, words))
+
+
+def _attributed(steps: Steps, before: Sequence[int], during: Sequence[int], words: Words) -> Attribution | None:
+    return attributed(Stretch(steps, before), Stretch(steps, during), words)
 
 
 def _undisturbed(steps: Steps, attempt: int, onset: int, spans: Sequence[tuple[int, int, int | None]]) -> list[int]:

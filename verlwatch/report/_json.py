@@ -8,10 +8,11 @@ from dataclasses import fields, is_dataclass
 from math import isfinite
 from typing import Any
 
+from verlwatch.report._compare import Comparison
 from verlwatch.report._model import Report
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: Report | Comparison) -> dict[str, Any]:
     """Dictionaries, lists, texts and numbers alone."""
     plain = _plain(report)
     assert isinstance(plain, dict)  # noqa: S101 - for the type checker: a dataclass is a dictionary

@@ -72,7 +72,8 @@ def label_of(card: Card, words: Words) -> str:
 def at_steps(points: Points, card: Card, reading: Reading, steps: Steps) -> list[At]:
     """Points with their steps; a file that shows no steps is laid along them in its order."""
     if card.source in reading.step_sources or not reading.step_sources:
-        return [At(step, gb) for step, gb in zip(points.at, points.gb, strict=True)]
+        last = steps.step[-1] if len(steps) else 0
+        return [At(min(step, last), gb) for step, gb in zip(points.at, points.gb, strict=True)]
     count = len(steps)
     if not count or points.count == 1:
         return [At(0, gb) for gb in points.gb]
@@ -95,7 +96,7 @@ def _points(card: Card, reading: Reading, steps: Steps) -> Iterator[MemoryPoint]
 
 def unequal(reading: Reading, steps: Steps, words: Words) -> Iterator[Finding]:
     """Cards that hold more than the others at the same moment of a step."""
-    cards = list(reading.cards.known())
+    cards = sorted(reading.cards.known(), key=_order)
     worst: tuple[float, Finding] | None = None
     for head in dict.fromkeys(head for card in cards for head in card.heads):
         held = [(card, at_steps(card.heads[head], card, reading, steps)) for card in cards if head in card.heads]
@@ -128,12 +129,13 @@ def _of_moment(head: str, held: Sequence[tuple[Card, Sequence[At]]], words: Word
         return None
     alert = max(ALERT_GB, ALERT_SHARE * total)
     lasts = all(above(step) > alert for step in common[-LASTING:])
+    is_alert = excess > alert and lasts
+    begun = alert / 2 if is_alert else REMARK_GB
     since = common[-1]
     for step in reversed(common):
-        if above(step) <= REMARK_GB:
+        if above(step) <= begun:
             break
         since = step
-    is_alert = excess > alert and lasts
     name = label_of(card, words)
     cause = (
         "the shards are unequal, or something accumulates there" if is_alert else "a remark: little enough to be normal"

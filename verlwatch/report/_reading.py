@@ -102,11 +102,11 @@ class Reading:
             if judged.last.get(metric) == here:
                 self.columns.expect(at, metric, expected)
 
-    def gauge(self, section: str, name: str, value: object, *, is_over: bool = False) -> None:
+    def gauge(self, section: str, name: str, value: object, step: int, *, is_over: bool = False) -> None:
         """Takes a number that is seen beside the steps; what is none is not seen."""
         if isinstance(value, int | float):
             known = self.gauges[section]
-            known.setdefault(name, Seen()).add(float(value), is_over=is_over)
+            known.setdefault(name, Seen()).add(float(value), step, is_over=is_over)
 
 
 def _config(reading: Reading, event: Event, _: int) -> None:
@@ -157,60 +157,62 @@ def _memory(reading: Reading, event: Event, step: int) -> None:
 
 def _sample(reading: Reading, event: Event, step: int) -> None:
     reading.cards.take_sample(event, step)
-    reading.gauge("utilisation", "gpu_utilization", event.attributes.get("utilization"))
+    reading.gauge("utilisation", "gpu_utilization", event.attributes.get("utilization"), step)
 
 
-def _vllm(reading: Reading, event: Event, _: int) -> None:
+def _vllm(reading: Reading, event: Event, step: int) -> None:
     said = event.attributes
     if said.get("running") or said.get("waiting"):  # it prints while it sleeps, too
         for name, gauge in _VLLM.items():
             value = said.get(name)
             full = name == "kv_cache_percent" and isinstance(value, int | float) and value >= FULL
-            reading.gauge("engine", gauge, value, is_over=full)
+            reading.gauge("engine", gauge, value, step, is_over=full)
 
 
-def _sglang(reading: Reading, event: Event, _: int) -> None:
+def _sglang(reading: Reading, event: Event, step: int) -> None:
     said = event.attributes
     usage = said.get("token_usage")
     if isinstance(usage, int | float):
-        reading.gauge("engine", "kv_cache_percent", 100.0 * usage, is_over=100.0 * usage >= FULL)
+        reading.gauge("engine", "kv_cache_percent", 100.0 * usage, step, is_over=100.0 * usage >= FULL)
     for name in ("generation_tokens_per_s", "running", "waiting", "retracted"):
-        reading.gauge("engine", name, said.get(name))
+        reading.gauge("engine", name, said.get(name), step)
 
 
-def _preemption(reading: Reading, event: Event, _: int) -> None:
-    reading.gauge("engine", "preemptions_total", event.attributes.get("total"))
+def _preemption(reading: Reading, event: Event, step: int) -> None:
+    reading.gauge("engine", "preemptions_total", event.attributes.get("total"), step)
 
 
-def _asleep(reading: Reading, event: Event, _: int) -> None:
-    reading.gauge("engine", "still_in_use_gb", event.attributes.get("still_in_use_gb"))
+def _asleep(reading: Reading, event: Event, step: int) -> None:
+    reading.gauge("engine", "still_in_use_gb", event.attributes.get("still_in_use_gb"), step)
 
 
 def _nccl(reading: Reading, event: Event, _: int) -> None:
     reading.nccl.update(event.attributes)
 
 
-def _time(reading: Reading, event: Event, _: int) -> None:
+def _time(reading: Reading, event: Event, step: int) -> None:
     phase = str(event.attributes.get("phase", ""))
     if phase in _COMMUNICATION:
-        reading.gauge("communication", f"{phase}_s", event.attributes.get("seconds"))
+        reading.gauge("communication", f"{phase}_s", event.attributes.get("seconds"), step)
     elif phase == "wait":
-        reading.gauge("communication", f"{WAIT}{event.attributes.get('awaited', '')}", event.attributes.get("seconds"))
+        reading.gauge(
+            "communication", f"{WAIT}{event.attributes.get('awaited', '')}", event.attributes.get("seconds"), step
+        )
 
 
-def _throughput(reading: Reading, event: Event, _: int) -> None:
+def _throughput(reading: Reading, event: Event, step: int) -> None:
     for name in ("tokens_per_s", "samples_per_s"):
-        reading.gauge("utilisation", name, event.attributes.get(name))
+        reading.gauge("utilisation", name, event.attributes.get(name), step)
 
 
-def _dataflow(reading: Reading, event: Event, _: int) -> None:
+def _dataflow(reading: Reading, event: Event, step: int) -> None:
     for name, value in event.attributes.items():
-        reading.gauge("supply", name[:80], value)
+        reading.gauge("supply", name[:80], value, step)
 
 
-def _asynchronous(reading: Reading, event: Event, _: int) -> None:
+def _asynchronous(reading: Reading, event: Event, step: int) -> None:
     for name, section in _ASYNC.items():
-        reading.gauge(section, name, event.attributes.get(name))
+        reading.gauge(section, name, event.attributes.get(name), step)
 
 
 _TAKEN: dict[str, Callable[[Reading, Event, int], None]] = {

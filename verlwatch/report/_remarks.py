@@ -18,8 +18,8 @@ def remarks(steps: Steps, incidents: Sequence[Incident], words: Words) -> Steps:
     found: dict[int, list[str]] = {}
     for incident in incidents:
         for row in between(steps, incident.attempt, incident.onset, incident.last):
-            ratio = f" ×{incident.ratio:.2f}" if incident.before is not None or incident.attribution else ""
-            found.setdefault(row, []).append(f"{incident.phase}{ratio}")
+            is_timed = incident.before is not None or incident.attribution is not None
+            found.setdefault(row, []).append(f"{incident.phase} ×{incident.ratio:.2f}" if is_timed else incident.rule)
     for name, word in (("testing", "validation {seconds}"), ("save_checkpoint", "checkpoint {seconds}")):
         for row, seconds in enumerate(present(steps, name)):
             if not isnan(seconds):

@@ -28,15 +28,20 @@ class Seen:
         self.last = 0.0
         self.over = 0
         """How many of them were counted as too much."""
-        self._kept = array("d")
+        self.values = array("d")
+        """All of them, or every n-th where there are very many."""
+        self.steps = array("q")
+        """In which step each of ``values`` was seen."""
         self._every = 1
 
-    def add(self, value: float, *, is_over: bool = False) -> None:
+    def add(self, value: float, step: int, *, is_over: bool = False) -> None:
         """Takes a value."""
         if self.count % self._every == 0:
-            self._kept.append(value)
-            if len(self._kept) > ROOM:
-                del self._kept[1::2]
+            self.values.append(value)
+            self.steps.append(step)
+            if len(self.values) > ROOM:
+                del self.values[1::2]
+                del self.steps[1::2]
                 self._every *= 2
         self.count += 1
         self.over += is_over
@@ -44,8 +49,8 @@ class Seen:
 
     @property
     def median(self) -> float:
-        """Of all values, or of every n-th where there are very many."""
-        return median(self._kept)
+        """Of ``values``."""
+        return median(self.values)
 
 
 @dataclass(slots=True)
