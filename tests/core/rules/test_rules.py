@@ -11,16 +11,28 @@ import pytest
 from verlwatch.core import rules
 from verlwatch.core.rules import (
     RULES,
+    NotFinite,
     View,
+    aborted,
     all_slow,
     early_slow,
+    entropy_collapse,
+    grad_norm_explosion,
+    kl_explosion,
+    length_collapse,
     limit,
+    long_tail,
     metric_shift,
+    not_finite,
     phase_drift,
     phase_noise,
     phase_shift,
     phase_spike,
+    preemptions,
+    response_clipping,
+    reward_collapse,
     step_slow,
+    tool_calls,
 )
 from verlwatch.core.types import ChangePoint, SeriesKey
 
@@ -55,7 +67,33 @@ def measured(metric: str, effect: float, *others: ChangePoint, release: str = ""
     return View("r", 120, changes, EXPECTED, EXPECTED, metrics=frozenset({metric}), release=release)
 
 
+def off(metric: str, effect: float, before: float, after: float, **values: float) -> View:
+    """A run of which a metric that training itself moves has left its course to stay."""
+    point = ChangePoint(SeriesKey("r", metric), "level", "opened", 120, 118, effect, "ratio", before, after)
+    return View("r", 120, {metric: point}, EXPECTED | {metric: after}, EXPECTED, values=values)
+
+
+SAMPLES = {
+    "timing_s/agent_loop/slowest/generate_sequences": 36.0,
+    "timing_s/agent_loop/generate_sequences/mean": 9.0,
+}
+OFF = {
+    # rule: metric, effect, before and after of a change that is told, and of one that is not
+    long_tail.NAME: ("slowest_sample", (2.0, 2.0, 4.0), (1.45, 2.0, 2.9)),
+    preemptions.NAME: ("preemptions", (4.0, 0.01, 0.2), (1.9, 0.01, 0.08)),
+    tool_calls.NAME: ("tool_wait", (1.5, 20.0, 32.0), (1.3, 20.0, 29.0)),
+    aborted.NAME: ("aborted", (3.0, 0.5, 9.0), (1.8, 0.5, 4.0)),
+    response_clipping.NAME: ("clipped", (3.0, 1.0, 25.0), (1.2, 60.0, 76.0)),
+    grad_norm_explosion.NAME: ("grad_norm", (3.1, 0.4, 1.24), (2.9, 0.4, 1.16)),
+    entropy_collapse.NAME: ("entropy", (0.45, 0.4, 0.18), (0.55, 0.4, 0.22)),
+    kl_explosion.NAME: ("kl", (3.1, 0.1, 0.34), (2.9, 0.1, 0.32)),
+    reward_collapse.NAME: ("score", (0.4, 0.6, 0.2), (0.6, 0.6, 0.33)),
+    length_collapse.NAME: ("response_length", (0.4, 600.0, 240.0), (0.6, 600.0, 360.0)),
+}
+NAN = NotFinite({"actor/grad_norm": "nan"}, {}, 120, 1)
 FIRES = {
+    **{name: off(metric, *told, **SAMPLES) for name, (metric, told, _) in OFF.items()},
+    not_finite.NAME: View("r", 120, {}, EXPECTED, EXPECTED, not_finite=NAN),
     limit.NAME: limited(gen=39.0),
     early_slow.NAME: young("gen", 3.0),
     metric_shift.NAME: measured("mfu_actor", 0.67),
@@ -67,6 +105,8 @@ FIRES = {
     all_slow.NAME: view(*(change(name, 1.6, "level") for name in ("gen", "old_log_prob", "adv"))),
 }
 NEAR_MISS = {
+    **{name: off(metric, *missed, **SAMPLES) for name, (metric, _, missed) in OFF.items()},
+    not_finite.NAME: View("r", 120, {}, EXPECTED, EXPECTED, values={"critic/score/mean": float("nan")}),
     limit.NAME: limited(gen=40.0, testing=1.0),
     early_slow.NAME: young("adv", 3.0),
     metric_shift.NAME: measured("mfu_actor", 0.91),
