@@ -1,4 +1,4 @@
-"""Writes what in the documents comes from the program: README's message, its picture and rules, the table of LINES.md.
+"""Writes what in the documents comes from the program: README's message, its picture and rules, LINES.md, RULES.md.
 
 python docs/generate.py            writes them
 python docs/generate.py --check    exit code 1 if they are out of date
@@ -7,6 +7,7 @@ python docs/generate.py --check    exit code 1 if they are out of date
 from __future__ import annotations
 
 import gzip
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,7 @@ from slack_svg import svg
 
 from verlwatch.core.engine import Engine
 from verlwatch.core.lines import KINDS
-from verlwatch.core.rules import RULES
+from verlwatch.core.rules import LIFE_RULES, MEMORY_RULES, RULES, LifeRule, MemoryRule, Rule
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import Chunk, Message
 from verlwatch.shell.notifiers import message_text
@@ -24,6 +25,7 @@ from verlwatch.shell.notifiers.slack_bot import SlackBotNotifier
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+RULES_PAGE = ROOT / "docs" / "RULES.md"
 LINES = ROOT / "docs" / "LINES.md"
 PICTURE = ROOT / "docs" / "slack-message.svg"
 SHIFT_STEP = 200
@@ -55,9 +57,26 @@ def _messages() -> Iterator[Message]:
 
 
 def rules() -> str:
-    """One row for each rule, from its docstring and NEEDS."""
-    rows = [f"| `{rule.NAME}` | {(rule.__doc__ or '').strip().splitlines()[0]} | {rule.NEEDS} |" for rule in RULES]
-    return "\n".join(["| rule | what it says | needs |", "|---|---|---|", *rows])
+    """One row for each rule, from its docstring."""
+    listed = (*RULES, *LIFE_RULES, *MEMORY_RULES)
+    rows = [f"| `{rule.NAME}` | {_cell((rule.__doc__ or '').strip().splitlines()[0])} |" for rule in listed]
+    return "\n".join(["| rule | what it says |", "|---|---|", *rows])
+
+
+def reference() -> str:
+    """A section for each group of rules, an entry for each rule: its docstring, what it needs, how to turn that on."""
+    groups = (
+        ("Asked with each step", RULES),
+        ("The life of a run: asked with each line and as time passes", LIFE_RULES),
+        ("GPUs: asked with each sample", MEMORY_RULES),
+    )
+    return "\n\n".join(f"## {title}\n\n" + "\n\n".join(map(_entry, rules)) for title, rules in groups)
+
+
+def _entry(rule: Rule | LifeRule | MemoryRule) -> str:
+    text = inspect.cleandoc(rule.__doc__ or "").replace("``", "`")
+    turn_on = f"\n\n**Turn on:** {rule.TURN_ON}." if rule.TURN_ON else ""
+    return f"### {rule.NAME}\n\n{text}\n\n**Needs:** {rule.NEEDS}.{turn_on}"
 
 
 def _cell(text: str) -> str:
@@ -74,7 +93,7 @@ def lines() -> str:
     return "\n".join(["| kind | what is read | who prints it |", "|---|---|---|", *rows])
 
 
-PARTS = {README: {"message": message, "rules": rules}, LINES: {"lines": lines}}
+PARTS = {RULES_PAGE: {"rules": reference}, README: {"message": message, "rules": rules}, LINES: {"lines": lines}}
 
 
 def generated(text: str, parts: Mapping[str, Callable[[], str]]) -> str:

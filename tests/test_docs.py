@@ -11,7 +11,7 @@ import pytest
 
 from verlwatch.cli import COMMANDS, build_parser
 from verlwatch.core.lines import KINDS
-from verlwatch.core.rules import RULES
+from verlwatch.core.rules import LIFE_RULES, MEMORY_RULES, RULES
 from verlwatch.core.series import DETECTORS
 from verlwatch.shell.notifiers import NOTIFIERS
 
@@ -85,7 +85,7 @@ def test_the_lists_are_what_their_folders_hold() -> None:
         return {path.stem for path in (ROOT / "verlwatch" / folder).glob("[!_]*.py")}
 
     assert public("core/lines") == {kind.NAME for kind in KINDS}
-    assert public("core/rules") == {rule.NAME for rule in RULES}
+    assert public("core/rules") == {rule.NAME for rule in (*RULES, *LIFE_RULES, *MEMORY_RULES)}
     assert public("core/series") == {detector.__name__.lower() for detector in DETECTORS}
     assert public("shell/notifiers") == {notifier.TYPE for notifier in NOTIFIERS}
 

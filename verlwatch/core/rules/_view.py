@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from verlwatch.core.rules._ahead import NOTHING_AHEAD, Ahead
 from verlwatch.core.types import ChangePoint
 
 
@@ -33,7 +34,8 @@ class View:
     a metric may take.  ``metrics`` are the measures judged beside the phases, in the units of `core.metrics`, and
     ``release`` says what they cover.  ``per_token`` are milliseconds per token at this step.  Of a trainer that
     ``is_async`` gen is the time it waits for samples.  ``values`` is all that the step prints, under the log's own
-    keys, ``not_finite`` what of it should be a number and is none.
+    keys, ``not_finite`` what of it should be a number and is none.  ``ahead`` is what
+    the run is heading for.
     """
 
     run: str
@@ -51,3 +53,4 @@ class View:
     per_token: Mapping[str, float] = field(default_factory=dict)
     values: Mapping[str, float] = field(default_factory=dict)
     not_finite: NotFinite | None = None
+    ahead: Ahead = NOTHING_AHEAD

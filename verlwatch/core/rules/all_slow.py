@@ -11,6 +11,7 @@ from verlwatch.core.types import ChangePoint, Diagnosis, Severity
 
 NAME = "all_slow"
 NEEDS = "`timing_s/<phase>` of three phases or more in the step lines"
+TURN_ON = ""
 SUBJECT = "all_phases"
 ADVICE = (
     "Look at the hosts and not at one phase: clocks and throttling (nvidia-smi -q -d PERFORMANCE), other jobs, "

@@ -9,6 +9,7 @@ from verlwatch.core.types import Diagnosis
 
 NAME = "early_slow"
 NEEDS = "`timing_s/<phase>` in the step lines, three earlier steps"
+TURN_ON = ""
 ADVICE = ("A judgement from few steps: wait for a few more before acting on it, unless the step stays as slow.",)
 
 

@@ -7,6 +7,7 @@ from verlwatch.core.types import Diagnosis
 
 NAME = "limit"
 NEEDS = "`timing_s/<phase>` in the step lines, and `detection.limits` in the configuration"
+TURN_ON = "`detection.limits` in the configuration, e.g. `[gen > 300s]`"
 
 
 def diagnose(view: View) -> tuple[Diagnosis, ...]:

@@ -12,6 +12,7 @@ from verlwatch.core.types import ChangePoint, Diagnosis
 
 NAME = "metric_shift"
 NEEDS = "`perf/mfu/actor`, `perf/cpu_memory_used_gb`, `perf/max_memory_allocated_gb` …: those of `detection.metrics`"
+TURN_ON = "`detection.metrics` in the configuration; verl prints MFU and memory of its own accord"
 EXPLAINED = 0.5
 """Share of a change which the phases must account for so that the metric itself is not told."""
 HOST_MEMORY = "cpu_memory_used_gb"

@@ -8,6 +8,7 @@ from verlwatch.core.types import Diagnosis
 
 NAME = "phase_drift"
 NEEDS = "`timing_s/<phase>` in the step lines; token counts (`perf/total_num_tokens`) make it precise"
+TURN_ON = ""
 ADVICE = (
     "Look for what fills up or heats up: memory fragmentation, caches, host memory, disks, clocks under heat.",
     "If a restart brings the old speed back, something accumulates in the process.",

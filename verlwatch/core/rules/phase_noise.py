@@ -8,6 +8,7 @@ from verlwatch.core.types import ChangePoint, Diagnosis
 
 NAME = "phase_noise"
 NEEDS = "`timing_s/<phase>` in the step lines; token counts (`perf/total_num_tokens`) make it precise"
+TURN_ON = ""
 ADVICE = ("Look for something that comes and goes on the hosts: other jobs, clocks, shared storage or network.",)
 WARN_SHARE = 0.1
 """Swings that have grown by a tenth of a step are a warning, smaller ones an information."""

@@ -8,6 +8,7 @@ from verlwatch.core.types import Diagnosis
 
 NAME = "phase_shift"
 NEEDS = "`timing_s/<phase>` in the step lines; token counts (`perf/total_num_tokens`) make it precise"
+TURN_ON = ""
 ADVICE = {
     "gen": (
         "Compare rollout.tensor_model_parallel_size, rollout.gpu_memory_utilization and rollout.max_num_seqs with the "

@@ -8,6 +8,7 @@ from verlwatch.core.types import Diagnosis
 
 NAME = "phase_spike"
 NEEDS = "`timing_s/<phase>` in the step lines; token counts (`perf/total_num_tokens`) make it precise"
+TURN_ON = ""
 ADVICE = {
     "gen": ("One slow step is often a straggler: look at the longest response and at preemptions of that step.",),
     "reward": ("Look at the reward service or sandbox: time-outs, retries, a queue.",),

@@ -9,6 +9,7 @@ from verlwatch.core.types import ChangePoint, Diagnosis
 
 NAME = "step_slow"
 NEEDS = "`timing_s/step` (verl ≥ 0.2) or `perf/throughput` (verl ≥ 0.3) in the step lines"
+TURN_ON = ""
 ADVICE = ("The time lies outside the timed phases: data loading, logging, metrics, or a pause of the trainer's host.",)
 EXPLAINED = 0.5
 """Share of the added seconds which changed phases must account for so that the step itself is not told."""
