@@ -281,19 +281,20 @@ def loaded(library: FakeNvml | None) -> Iterator[None]:
     """The binding loads ``library`` in place of the real one; None: there is none."""
     binding: Any = importlib.import_module("pynvml")
 
-    def load(name: str) -> FakeNvml:
-        assert name == "libnvidia-ml.so.1"
+    def load(name: str, *arguments: Any, **options: Any) -> Any:
+        if name != "libnvidia-ml.so.1":
+            return before(name, *arguments, **options)
         if library is None:
             raise OSError(f"{name}: cannot open shared object file: No such file or directory")
         return library
 
-    before = binding.CDLL
+    before = ctypes.CDLL
     _forget(binding)
-    binding.CDLL = load
+    binding.CDLL = ctypes.CDLL = load  # type: ignore[misc,assignment]
     try:
         yield
     finally:
-        binding.CDLL = before
+        binding.CDLL = ctypes.CDLL = before  # type: ignore[misc]
         _forget(binding)
 
 

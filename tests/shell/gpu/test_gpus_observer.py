@@ -159,6 +159,15 @@ async def test_a_card_belongs_to_the_run_whose_process_uses_it_and_else_to_each(
     assert shared == {"a": ["2", "3"], "b": ["0", "2", "3"], "found": ["1", "2", "3"]}
 
 
+async def test_sixty_four_cards_find_room_each_time(watch: Callable[..., Watched]) -> None:
+    watched = watch()
+    watched.driver.cards[:] = cards(64)
+    for seconds in (7, 17, 27):
+        await watched.until(seconds)
+        assert len(await watched.events("gpu_sample")) == 64
+    assert watched.observer.refused == 0
+
+
 async def test_one_run_has_all_cards(watch: Callable[..., Watched]) -> None:
     watched = watch()
     watched.pids = {"ppo": frozenset({71})}
@@ -252,6 +261,7 @@ async def test_the_interval_and_the_source_change_with_a_reload(watch: Callable[
     await watched.until(9)
     await watched.until(11)
     assert {event.at for event in await watched.events("gpu_sample")} == {1_000_010.0, 1_000_012.0, 1_000_014.0}
+    assert watched.observer.missed == 0
     watched.observer.reconfigure(watched.config(source="off"))
     await watched.until(21)
     assert await watched.events() == []

@@ -11,6 +11,7 @@ version alone, and their nvidia-smi shows that.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import time
 from collections.abc import Callable
@@ -23,13 +24,14 @@ from verlwatch.shell.gpu._card import GIB, Card, Fault, FaultKind, Process, Samp
 from verlwatch.shell.gpu._nvml_events import Events, GoneError, code_of
 
 _T = TypeVar("_T")
+_LIBRARY = "libnvidia-ml.so.1"
 _UNSUPPORTED = frozenset({3, 13, 25, 26})  # NOT_SUPPORTED, FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH, DEPRECATED
 _NO_PERMISSION = 4
 _GONE = frozenset({15, 16, 28})  # GPU_IS_LOST, RESET_REQUIRED, GPU_NOT_FOUND
 _RELOADED = frozenset({1, 9, 18})  # UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH
 _WHY_NOT = {
     9: "the NVIDIA driver is not loaded",
-    12: "libnvidia-ml.so.1 is not there: no NVIDIA driver, or one that this container does not see",
+    12: f"{_LIBRARY} is not there: no NVIDIA driver, or one that this container does not see",
     18: "the NVIDIA driver was replaced by another version; restart verlwatch to load its library",
     4: "this user may not ask the NVIDIA driver (permission denied)",
 }
@@ -317,6 +319,11 @@ class _CardGone(Exception):  # noqa: N818 - names what happened
 
 
 def _binding() -> ModuleType:
+    """The binding, which takes 5 MB: only where there is a library for it."""
+    try:
+        ctypes.CDLL(_LIBRARY)
+    except OSError:
+        raise SourceError(_WHY_NOT[12]) from None
     try:
         return importlib.import_module("pynvml")
     except ImportError:
