@@ -333,6 +333,27 @@ async def test_the_next_training_that_writes_the_log_is_watched_too(
             await watch.says(state="watched", pid=second.pid)
 
 
+async def test_what_a_training_has_left_behind_is_not_the_next_one(
+    spawn: Any, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "LEAST_LOOK_S", 0.05)
+    monkeypatch.setattr(processes, "LOOK_S", 0.05)
+    monkeypatch.setattr(processes, "TURN_S", 0.05)
+    with log.open("wb") as file:
+        child = spawn(
+            sys.executable, "-c", f"import subprocess; subprocess.Popen(['sleep', '60']); {TRAIN[2]}", stdout=file
+        )
+    until(lambda: written(log))
+    async with watching(log) as watch:
+        await watch.says(state="watched", name="python")
+        process = _proc.look(child.pid)
+        until(lambda: process and process.age_s > 0.5)
+        child.kill()
+        await watch.says(state="gone")
+        assert Looks().writers({"run7": [str(log)]})["run7"].title == "sleep"
+        await watch.says_nothing()
+
+
 def test_a_log_is_found_among_two_hundred_processes_in_a_moment(spawn: Any, log: Path) -> None:
     spawn("sh", "-c", "for i in $(seq 200); do sleep 60 & done; wait")
     with log.open("wb") as file:

@@ -42,8 +42,8 @@ PATIENCE_S = 2.0
 """A look that takes longer goes on beside the watching."""
 MOST = 64
 """Processes watched at once."""
-TICK_S = 0.05
-"""Starts of processes are known to a few hundredths of a second."""
+TICK_S = 0.02
+"""Starts of processes are known to a hundredth of a second."""
 KEPT = 1024
 """Events kept while the inbox is full."""
 
