@@ -33,16 +33,17 @@ class Watched:
         self.clock = VirtualClock(START)
         self.inbox = Inbox()
         self.pids: Mapping[str, frozenset[int]] = {}
+        self.files: list[tuple[str, str]] = []
         self.settings = settings
         self.observer = Gpus(
             self.inbox,
             self.clock,
             self.config(),
-            pids_of=lambda: self.pids,
             sources=(Nvml,),
             host=HOST,
             proc=str(tmp_path),
         )
+        self.observer.follow(lambda: self.files, lambda: self.pids)
 
     def config(self, **gpu: Any) -> Config:
         runs = [{"name": name, "logs": ["/logs/x"]} for name in self.settings.get("runs", ["ppo"])]
@@ -166,6 +167,19 @@ async def test_sixty_four_cards_find_room_each_time(watch: Callable[..., Watched
         await watched.until(seconds)
         assert len(await watched.events("gpu_sample")) == 64
     assert watched.observer.refused == 0
+
+
+async def test_files_of_workers_tell_whose_processes_they_are(watch: Callable[..., Watched]) -> None:
+    watched = watch(runs=["a", "{session}"])
+    worker = f"/ray/session_1/logs/worker-{'ab' * 28}-01000000-71.err"
+    watched.files = [("a", "/logs/x"), ("session_1", worker), ("session_1", "/logs/worker-71.err")]
+    watched.driver.cards[3].processes = [(71, GIB)]
+    await watched.until(7)
+    shared = {
+        extract.run: [record.scope[1][1] for record in extract.records if len(record.scope) == 2]
+        for extract in await watched.extracts()
+    }
+    assert shared == {"a": ["0", "1", "2"], "session_1": ["0", "1", "2", "3"]}
 
 
 async def test_one_run_has_all_cards(watch: Callable[..., Watched]) -> None:

@@ -10,6 +10,7 @@ until it does.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -37,6 +38,7 @@ _SHOWN_S = 600.0  # how long the status tells of dropped samples
 _AT_ONCE = 64  # records that are offered together
 _DEVICES = ("/dev/nvidia0", "/dev/kfd", "/dev/davinci0")
 _LOCAL = ""
+_WORKER = re.compile(r"(?:^|/)worker-[0-9a-f]{56}-[0-9a-f]{8}-([0-9]{1,10})\.(?:out|err)$")
 
 
 class _Hung(NamedTuple):
@@ -48,7 +50,7 @@ class _Hung(NamedTuple):
 
 
 class Gpus:
-    """See the module.  ``pids_of`` gives the processes of each run, where several runs share a host."""
+    """See the module."""
 
     def __init__(
         self,
@@ -56,14 +58,14 @@ class Gpus:
         clock: Clock,
         config: Config,
         *,
-        pids_of: Callable[[], Mapping[str, Collection[int]]] = dict,
         sources: Sequence[type[GpuSource]] = SOURCES,
         limit_s: float = LIMIT_S,
         host: str = "",
         proc: str = "/proc",
     ) -> None:
         self._inbox, self._clock, self._config = inbox, clock, config
-        self._pids_of = pids_of
+        self._files: Callable[[], Iterable[tuple[str, str]]] = tuple
+        self._pids_of: Callable[[], Mapping[str, Collection[int]]] = dict
         self._kinds = tuple(sources)
         self._limit_s = limit_s
         self._host = host or socket.gethostname()
@@ -82,6 +84,15 @@ class Gpus:
         self.late = self.missed = self.refused = 0
         """Samples dropped because they came too late, instants at which none was asked for, and events refused."""
         self._dropped_at = float("-inf")
+
+    # ------------------------------------------------------------------------------------------------ told from outside
+    def follow(
+        self,
+        files: Callable[[], Iterable[tuple[str, str]]],
+        pids_of: Callable[[], Mapping[str, Collection[int]]] = dict,
+    ) -> None:
+        """``files`` gives the run and the path of each log that is read now, ``pids_of`` further processes of runs."""
+        self._files, self._pids_of = files, pids_of
 
     # ------------------------------------------------------------------------------------------------ Observer
     async def run(self) -> None:
@@ -224,7 +235,7 @@ class Gpus:
 
     def _offer_faults(self, faults: Iterable[Fault], at: float | None = None) -> None:
         events = [fault_event(fault, self._clock.now() if at is None else at, self._host) for fault in faults]
-        for run in self._runs() if events else ():
+        for run in self._processes_of() if events else ():
             self._offer(run, events)
 
     def _offer(self, run: str, events: list[Event]) -> bool:
@@ -240,19 +251,27 @@ class Gpus:
         self._dropped_at = self._clock.now()
 
     # ------------------------------------------------------------------------------------------------ whose cards
-    def _runs(self) -> list[str]:
-        """The runs that are known by name; those named after their files are as soon as their processes are."""
-        named = [run.name for run in self._config.runs if "{" not in run.name]
-        return list(dict.fromkeys([*named, *self._pids_of()]))
+    def _processes_of(self) -> dict[str, set[int]]:
+        """The processes of each run that is known by name.
+
+        A run that is named after its files is known as soon as one is read; those of a worker name its process.
+        """
+        found: dict[str, set[int]] = {run.name: set() for run in self._config.runs if "{" not in run.name}
+        for run, path in self._files():
+            worker = _WORKER.search(path)
+            found.setdefault(run, set()).update({int(worker[1])} if worker else ())
+        for run, pids in self._pids_of().items():
+            found.setdefault(run, set()).update(pids)
+        return found
 
     def _by_run(self, cards: Iterable[Card]) -> dict[str, list[Card]]:
         """The cards of each run: those that its processes use, and those of which nothing tells whose they are."""
-        runs = self._runs()
-        owner = {pid: run for run, pids in self._pids_of().items() for pid in pids} if len(runs) > 1 else {}
-        owned: dict[str, list[Card]] = {run: [] for run in runs}
+        known = self._processes_of()
+        owner = {pid: run for run, pids in known.items() for pid in pids} if len(known) > 1 else {}
+        owned: dict[str, list[Card]] = {run: [] for run in known}
         for card in cards:
             owners = {owner[process.pid] for process in card.processes if process.pid in owner}
-            for run in owners or runs:
+            for run in owners or known:
                 owned[run].append(card)
         return {run: some for run, some in owned.items() if some}
 
