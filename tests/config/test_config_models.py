@@ -312,3 +312,10 @@ def test_the_judged_metrics_are_chosen_by_name(loads: Loads, complains: Complain
     assert settings(loads("detection: {metrics: []}")).metrics == ()
     (line,) = complains("detection: {metrics: [mfu]}")
     assert "'mfu' is no metric that is judged; give one of throughput, mfu_actor" in line
+
+
+def test_the_numbers_of_the_training_that_are_judged_are_chosen_by_name(loads: Loads, complains: Complains) -> None:
+    assert settings(Config()).health == ()
+    assert settings(loads("detection: {health: [entropy, kl]}")).health == ("entropy", "kl")
+    (line,) = complains("detection: {health: [loss]}")
+    assert "'loss' is no number of the training that is judged; give one of grad_norm, critic_grad_norm" in line
