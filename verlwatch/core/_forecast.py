@@ -13,18 +13,22 @@ intersected, as long as they meet (Goldenshluger & Nemirovski 1997, the rule of 
 has just begun is seen by a short window, one that goes on by a long one, and where growth has ended the short windows
 say so.
 
-*Two scales*: the last 60 steps, and the highest values of each ten steps, 30 times ten.  Memory that is taken and given
-back time and again is a saw-tooth: each tooth grows, and says nothing.  So growth counts on new ground only, where the
-values of today lie above all others; and the tops themselves are the second series, which tells a saw-tooth that climbs.
+*Two scales*: the last 60 steps, and the highest values of each ten steps, 30 times ten.  Memory that is taken and
+given back time and again is a saw-tooth: each tooth grows, and says nothing.  So growth counts on new ground only,
+where the values of today lie above all others; and the tops themselves are the second series, which tells a saw-tooth
+that climbs.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import floor, inf, sqrt
 from statistics import median
 from typing import Any, NamedTuple
+
+from verlwatch.core.rules import Span
 
 KEPT = 60
 """Values of the fine scale."""
@@ -34,10 +38,11 @@ BLOCKS = 30
 WINDOWS = (6, 9, 13, 20, 30, 45, 60)
 SETTLING = 3
 """So many first steps of an attempt say nothing of the later ones."""
-REACH = 2.0
-"""Growth is carried on for so many times the steps in which it was seen, and no further."""
-YOUNG, YOUNG_REACH = 60, 1.0
-"""What is this young often grows at first and then no more."""
+LONG = 60
+REACH, LONG_REACH = 1.0, 2.0
+"""Growth is carried on for so many times the steps in which it was seen, and for more where those are LONG."""
+LENIENT = 2.0
+"""What is told goes on being told while it reaches the limit within so many times that."""
 Z = 1.645
 """Of an interval that covers nine of ten."""
 CARRIED = 0.95
@@ -48,8 +53,6 @@ LATEST, LATEST_TOPS = 5, 3
 """So many last values of either scale, or a third of a window, are of today: two of them must lie on new ground."""
 CLEAR = 1.0
 """By so many times the noise."""
-SLOWING = 3
-"""Growth is as slow as in the slowest of so many last windows: what slows down may end."""
 AROUND = 4
 """Differences on either side that a difference is compared with."""
 DIGITS = 6
@@ -62,19 +65,10 @@ _WANDERING = 1.2
 Point = tuple[int, float]
 
 
-class Span(NamedTuple):
-    """An estimate between its bounds."""
-
-    low: float
-    mid: float
-    high: float
-
-
 class Growth(NamedTuple):
     """What the last ``seen`` steps say: ``slope`` a step, the ``level`` of the last step, and since which step.
 
-    ``swing`` is how far single values lie above the line at most, ``noise`` how far most do, ``before`` where the line
-    began.
+    ``swing`` is how far single values lie above the line at most, ``noise`` how far most do, ``before`` where it began.
     """
 
     slope: Span
@@ -112,14 +106,14 @@ def slope(points: Sequence[Point], rho: float = 0.0) -> Span | None:
 
 def carried_over(values: Sequence[float]) -> float:
     """The autocorrelation of neighbours, from their differences, far-out ones cut."""
-    raw = [after - before for before, after in zip(values, values[1:], strict=False)]
+    raw = [after - before for before, after in pairwise(values)]
     steps = [one - median(raw[max(0, i - AROUND) : i + AROUND + 1]) for i, one in enumerate(raw)]
     most = _FAR_OUT * _spread(steps)
     cut = [min(max(step, -most), most) for step in steps]
     power = sum(one * one for one in cut)
     if power <= 0.0:
         return 0.0
-    return min(max(1.0 + 2.0 * sum(a * b for a, b in zip(cut, cut[1:], strict=False)) / power, 0.0), CARRIED)
+    return min(max(1.0 + 2.0 * sum(a * b for a, b in pairwise(cut)) / power, 0.0), CARRIED)
 
 
 def wandering(points: Sequence[Point], along: float) -> float:
@@ -140,7 +134,6 @@ def growth(points: Sequence[Point], windows: Sequence[int] = WINDOWS, least: flo
     """
     rho = carried_over([value for _, value in points])
     known: tuple[Span, Sequence[Point]] | None = None
-    mids: list[float] = []
     for size in windows:
         window = points[-size:]
         found = slope(window, rho)
@@ -154,26 +147,43 @@ def growth(points: Sequence[Point], windows: Sequence[int] = WINDOWS, least: flo
             break
         if high <= least:
             return None
-        mids.append(found.mid)
-        known = Span(low, min(max(min(mids[-SLOWING:]), low), high), high), window
+        known = Span(low, min(max(found.mid, low), high), high), window
         if len(window) < size:
             break
-    return None if known is None else _at_its_end(*known)
+    return None if known is None else _at_its_end(_slowed(*known), known[1])
+
+
+def _slowed(span: Span, window: Sequence[Point]) -> Span:
+    """What slows down is carried on at the pace of the later half."""
+    later = slope(window[len(window) // 2 :])
+    return span if later is None else span._replace(mid=max(span.low, min(span.mid, later.mid)))
+
+
+def _ends_before(limit: float, found: Growth, points: Sequence[Point]) -> bool:
+    """Whether growth that went on slowing down as it does would end below ``limit``: a geometric series of halves."""
+    window = [point for point in points if point[0] >= found.since]
+    middle = len(window) // 2
+    first, later = slope(window[: middle + 1]), slope(window[middle:])
+    if first is None or later is None or not first.mid > later.mid:
+        return False
+    kept = later.mid / first.mid
+    return found.level + later.mid * found.seen / 2 * kept / (1 - kept) < limit
 
 
 def _at_its_end(span: Span, window: Sequence[Point]) -> Growth:
     last = window[-1][0]
     rests = [value + span.mid * (last - step) for step, value in window]
+    later = rests[len(rests) // 2 :]
     level = median(rests[-LATEST:])
     seen = last - window[0][0]
     return Growth(
         slope=span,
         level=level,
-        swing=max(0.0, max(rests) - level),
+        swing=max(0.0, max(later) - level),
         noise=_spread([rest - level for rest in rests]),
         seen=seen,
         since=window[0][0],
-        before=median(rests) - span.mid * seen,
+        before=median([value for _, value in window[:LATEST_TOPS]]),
     )
 
 
@@ -199,10 +209,10 @@ class Trend:
             value = max(value, self.tops.pop()[1])
         self.tops.append((step, value))
 
-    def lead(self, limit: float) -> Lead | None:
-        """Steps to ``limit``, where it lies within REACH; None where the series does not get there as far as is known.
+    def lead(self, limit: float, *, told: bool = False) -> Lead | None:
+        """Steps to ``limit``, where it lies within reach; None where the series does not get there as far as is known.
 
-        The nearer of both scales counts.
+        The nearer of both scales counts.  What is ``told`` already needs less to go on.
         """
         if len(self.points) < WINDOWS[0]:
             return None
@@ -210,7 +220,10 @@ class Trend:
         tops = list(self.tops)[: None if full else -1]
         first = self.points[0][0]
         earlier = max((top for step, top in tops if step < first), default=-inf)
-        found = (_lead(self.points, LATEST, limit, earlier), _lead(tops, LATEST_TOPS, limit))
+        if told:
+            found = (_goes_on(list(self.points), limit), _goes_on(tops, limit))
+        else:
+            found = (_begins(list(self.points), LATEST, limit, earlier), _begins(tops, LATEST_TOPS, limit))
         return min((lead for lead in found if lead), key=lambda lead: lead.steps.mid, default=None)
 
     def state(self) -> dict[str, Any]:
@@ -227,22 +240,35 @@ class Trend:
         return self
 
 
-def _lead(known: Iterable[Point], latest: int, limit: float, earlier: float = -inf) -> Lead | None:
+def _begins(points: Sequence[Point], latest: int, limit: float, earlier: float = -inf) -> Lead | None:
     """As far as one scale tells; ``earlier`` is the top before it."""
-    points = list(known)
     values = [value for _, value in points]
     if len(points) < WINDOWS[0] or max(values[-latest:]) <= max(earlier, *values[:-latest]):
         return None
     age = points[-1][0] - points[0][0]
-    reach = REACH if age >= YOUNG else YOUNG_REACH
-    found = growth(points, least=max(0.0, (limit - max(values)) / (reach * age)))
+    found = growth(points, least=max(0.0, (limit - max(values)) / (LONG_REACH * age)))
     if found is None or found.slope.low <= 0.0:
         return None
     recent = max(latest, round(len(points) * found.seen / age / 3))
     if sorted(values[-recent:])[-2] <= max(earlier, *values[:-recent]) + CLEAR * found.noise:
         return None
     steps = time_to(found, limit)
-    return Lead(found, steps) if steps.mid <= reach * found.seen and steps.high <= DOUBT * steps.mid else None
+    if steps.mid > _reach(found) or steps.high > DOUBT * steps.mid or _ends_before(limit, found, points):
+        return None
+    return Lead(found, steps)
+
+
+def _goes_on(points: Sequence[Point], limit: float) -> Lead | None:
+    found = growth(points) if len(points) >= WINDOWS[0] else None
+    if found is None or found.slope.low <= 0.0:
+        return None
+    steps = time_to(found, limit)
+    return Lead(found, steps) if steps.mid <= LENIENT * _reach(found) else None
+
+
+def _reach(found: Growth) -> float:
+    """Steps for which growth is carried on."""
+    return found.seen * (LONG_REACH if found.seen >= LONG else REACH)
 
 
 def time_to(found: Growth, limit: float) -> Span:

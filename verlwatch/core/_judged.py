@@ -8,13 +8,14 @@ from statistics import median
 from typing import Any
 
 from verlwatch.core import steps
+from verlwatch.core._ahead import Forecasts
 from verlwatch.core._courses import Courses
 from verlwatch.core._early import Early
 from verlwatch.core._finite import Finite
 from verlwatch.core.incidents import Ending
 from verlwatch.core.metrics import MEASURES, MOVING
 from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT, phase
-from verlwatch.core.rules import RULES, Rule, View
+from verlwatch.core.rules import NOTHING_AHEAD, RULES, Ahead, Rule, View
 from verlwatch.core.series import Watch
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import ChangePoint, ClosedAs, Diagnosis, Json, SeriesKey, State, Workload
@@ -51,6 +52,7 @@ class JudgedSeries:
         self._courses = Courses()
         self.finite = Finite()
         self.is_async = False
+        self.forecasts = Forecasts(settings.of(run).host_memory_gb)
 
     def judge(self, at: At, facts: steps.StepFacts, measured: Mapping[str, float]) -> tuple[bool, dict[str, Ending]]:
         """Shows each metric's series its value: whether any value was new, and the changes that ended.
@@ -90,14 +92,16 @@ class JudgedSeries:
         *,
         values: Mapping[str, float],
         release: str,
+        ahead: Ahead = NOTHING_AHEAD,
     ) -> tuple[Diagnosis, ...]:
         """What the rules make of the open changes; ``told`` are the subjects of open incidents.
 
-        ``now`` are the step's judged values by metric, ``values`` all that the ``release`` printed of it.
+        ``now`` are the step's judged values by metric, ``values`` all that the ``release`` printed of it, ``ahead``
+        what the `forecasts` say.
         """
         changes, early = self.changes, self._early.changes
         not_finite = self.finite.look(step, values)
-        if not (changes or early or self._limits or not_finite):
+        if not (changes or early or self._limits or not_finite or any(ahead)):
             return ()
         view = View(
             self.run,
@@ -115,6 +119,7 @@ class JudgedSeries:
             per_token=steps.per_token_ms(values, now),
             values=values,
             not_finite=not_finite,
+            ahead=ahead,
         )
         return tuple(diagnosis for rule in RULES for diagnosis in self._ask(rule, view))
 
@@ -140,6 +145,7 @@ class JudgedSeries:
         """Takes up other settings; baselines stay, and so does what the settings leave as it is."""
         before, self.settings = self.settings, settings
         self._limits = dict(settings.limits)
+        self.forecasts.limits.host_memory_gb = settings.of(self.run).host_memory_gb
         rate = self._rate() if settings.false_alarms_per_month != before.false_alarms_per_month else None
         for watch in self.series.values():
             watch.tune(rate, settings.accept_after_steps)
@@ -262,6 +268,7 @@ class JudgedSeries:
             "recent": {metric: list(values) for metric, values in self.recent.items()},
             "waiting": {metric: [list(row) for row in rows] for metric, rows in self._waiting.items()},
             "expected": self.expected,
+            "forecasts": self.forecasts.state(),
             "early": self._early.state(),
             "courses": self._courses.state(),
             "finite": self.finite.state(),
@@ -274,6 +281,8 @@ class JudgedSeries:
         self.recent = {metric: deque(values, maxlen=RECENT) for metric, values in data["recent"].items()}
         self._waiting = {m: deque(map(tuple, rows), maxlen=RECENT) for m, rows in data["waiting"].items()}
         self.expected = dict(data["expected"])
+        if "forecasts" in data:
+            self.forecasts.restore(data["forecasts"])
         self._early.restore(self.run, data["early"])
         self._courses.restore(data["courses"])
         self.finite.restore(data["finite"])

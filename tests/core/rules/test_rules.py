@@ -11,13 +11,22 @@ import pytest
 from verlwatch.core import rules
 from verlwatch.core.rules import (
     RULES,
+    Ahead,
+    Arrival,
+    Filling,
     NotFinite,
+    Room,
+    Span,
     View,
     aborted,
     all_slow,
+    deadline,
+    device_memory_forecast,
+    disk_forecast,
     early_slow,
     entropy_collapse,
     grad_norm_explosion,
+    host_memory_forecast,
     kl_explosion,
     length_collapse,
     limit,
@@ -90,10 +99,31 @@ OFF = {
     reward_collapse.NAME: ("score", (0.4, 0.6, 0.2), (0.6, 0.6, 0.33)),
     length_collapse.NAME: ("response_length", (0.4, 600.0, 240.0), (0.6, 600.0, 360.0)),
 }
+
+
+def ahead(what: Filling | Room | Arrival) -> View:
+    """A run that is heading for something."""
+    found = Ahead(
+        (what,) if isinstance(what, Filling) else (),
+        (what,) if isinstance(what, Room) else (),
+        what if isinstance(what, Arrival) else None,
+    )
+    return View("r", 120, {}, EXPECTED, EXPECTED, ahead=found)
+
+
+SLOPE, STEPS = Span(9.0, 10.0, 11.0), Span(12.0, 15.0, 18.0)
+HOST = Filling("cpu_memory_used_gb", 950.0, "by runs[].host_memory", SLOPE, STEPS, 800.0, 500.0, 90, 30, 100.0)
+CARD = HOST._replace(subject="max_memory_allocated_gb")
+ROOM = Room("/ckpt", 650.0, 4000.0, 200.0, 200.0, 50, 3, 200, 5, 100.0)
+LATE = Arrival(1000, Span(810, 812, 815), 69200.0, Span(87000.0, 88000.0, 89000.0), 100.0, 0.0, "wall_limit")
 NAN = NotFinite({"actor/grad_norm": "nan"}, {}, 120, 1)
 FIRES = {
     **{name: off(metric, *told, **SAMPLES) for name, (metric, told, _) in OFF.items()},
     not_finite.NAME: View("r", 120, {}, EXPECTED, EXPECTED, not_finite=NAN),
+    host_memory_forecast.NAME: ahead(HOST),
+    device_memory_forecast.NAME: ahead(CARD),
+    disk_forecast.NAME: ahead(ROOM),
+    deadline.NAME: ahead(LATE),
     limit.NAME: limited(gen=39.0),
     early_slow.NAME: young("gen", 3.0),
     metric_shift.NAME: measured("mfu_actor", 0.67),
@@ -107,6 +137,10 @@ FIRES = {
 NEAR_MISS = {
     **{name: off(metric, *missed, **SAMPLES) for name, (metric, _, missed) in OFF.items()},
     not_finite.NAME: View("r", 120, {}, EXPECTED, EXPECTED, values={"critic/score/mean": float("nan")}),
+    host_memory_forecast.NAME: ahead(CARD),
+    device_memory_forecast.NAME: ahead(HOST),
+    disk_forecast.NAME: ahead(ROOM._replace(fits=9, steps=500)),
+    deadline.NAME: ahead(ROOM),
     limit.NAME: limited(gen=40.0, testing=1.0),
     early_slow.NAME: young("adv", 3.0),
     metric_shift.NAME: measured("mfu_actor", 0.91),
@@ -254,3 +288,30 @@ def test_time_per_token_is_told_beside_the_seconds_where_the_step_prints_its_tok
     assert told.evidence[1] == "0.8 ms per token, expected 0.5 ms"
     (waits,) = phase_shift.diagnose(replace(seen, is_async=True))
     assert "per token" not in " ".join(waits.evidence)
+
+
+def test_what_is_near_is_critical_and_what_is_far_for_information() -> None:
+    severities = [
+        host_memory_forecast.diagnose(ahead(HOST._replace(steps=Span(s, s, s), step_s=step_s)))[0].severity
+        for s, step_s in ((9.0, 1000.0), (40.0, 30.0), (40.0, 1000.0), (100.0, 1000.0), (100.0, 100.0))
+    ]
+    assert severities == ["critical", "critical", "warning", "info", "warning"]
+
+
+def test_a_forecast_says_now_growth_limit_and_lead() -> None:
+    (found,) = host_memory_forecast.diagnose(ahead(HOST))
+    assert (
+        found.title
+        == "host memory will be full in 12 to 18 steps, about 25 min: 800 GB of 950 GB, 10 GB more each step"
+    )
+    assert dict(found.facts)["Growth"] == "10 GB a step (9 to 11)"
+    (full,) = host_memory_forecast.diagnose(ahead(HOST._replace(level=960.0, steps=Span(0, 0, 0))))
+    assert full.title == "host memory is at its limit: 960 GB of 950 GB"
+
+
+def test_a_deadline_says_where_the_run_will_be() -> None:
+    (found,) = deadline.diagnose(ahead(LATE))
+    assert found.title == "will be at step 810 to 815 of 1000 when its time is over in 19 h; 5.2 h more are needed"
+    (over,) = deadline.diagnose(ahead(LATE._replace(left_s=0.0, reach=Span(120, 120, 120))))
+    assert over.title == "is at step 120 of 1000 now that its time is over; 24 h more are needed"
+    assert over.severity == "critical"

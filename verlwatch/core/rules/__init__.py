@@ -1,8 +1,8 @@
 """What verlwatch diagnoses: `ls` of this folder is the list.
 
 A rule is a module with ``NAME`` (the same in config, metrics, documents and messages), ``NEEDS`` (what must be in the
-log) and ``diagnose(view)``, a pure function that says what holds at this step.  A diagnosis lasts as long as the rule
-repeats it.
+log), ``TURN_ON`` (how to get that where it is missing; empty where verl prints it by itself) and ``diagnose(view)``, a
+pure function that says what holds now.  A diagnosis lasts as long as the rule repeats it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from verlwatch.core.rules import (
     blind,
     collective_timeout,
     crashed,
+    deadline,
+    device_memory_forecast,
     device_oom,
+    disk_forecast,
     early_slow,
     ended_early,
     engine_dead,
@@ -26,6 +29,7 @@ from verlwatch.core.rules import (
     gpu_idle,
     gpu_missing,
     grad_norm_explosion,
+    host_memory_forecast,
     host_oom,
     job_ended,
     killed,
@@ -52,6 +56,7 @@ from verlwatch.core.rules import (
     step_slow,
     tool_calls,
 )
+from verlwatch.core.rules._ahead import NOTHING_AHEAD, Ahead, Arrival, Filling, Room, Span
 from verlwatch.core.rules._life_view import (
     SUBJECT,
     Allowance,
@@ -68,28 +73,35 @@ from verlwatch.core.types import Diagnosis
 __all__ = [
     "LIFE_RULES",
     "MEMORY_RULES",
+    "NOTHING_AHEAD",
     "RULES",
     "SUBJECT",
+    "Ahead",
     "Allowance",
+    "Arrival",
     "Attributes",
     "Fault",
+    "Filling",
     "LifeRule",
     "LifeView",
     "MemoryRule",
     "MemoryView",
     "NotFinite",
     "Printing",
+    "Room",
     "Rule",
+    "Span",
     "Stage",
     "View",
 ]
 
 
 class Rule(Protocol):
-    """The shape of a module in this folder."""
+    """The shape of a module in this folder, of a rule that is asked with each judged step."""
 
     NAME: str
     NEEDS: str
+    TURN_ON: str
 
     def diagnose(self, view: View, /) -> tuple[Diagnosis, ...]:
         """What holds now; empty when nothing is wrong."""
@@ -124,6 +136,10 @@ RULES: tuple[Rule, ...] = (
     limit,
     early_slow,
     metric_shift,
+    host_memory_forecast,
+    device_memory_forecast,
+    disk_forecast,
+    deadline,
     phase_noise,
     phase_spike,
     phase_drift,
