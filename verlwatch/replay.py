@@ -33,16 +33,19 @@ class Passage(NamedTuple):
     now: float
 
 
-def replay(engine: Engine, paths: Sequence[Path], run: str, progress: Progress | None = None) -> Iterator[Passage]:
+def replay(
+    engine: Engine, paths: Sequence[Path], run: str, progress: Progress | None = None, *, piece: int = 0
+) -> Iterator[Passage]:
     """Feeds whole files to ``engine`` and yields what they cause.
 
-    ``progress`` is called with (bytes read, bytes in all).
+    ``progress`` is called with (bytes read, bytes in all).  ``piece`` is how many bytes are fed at once, PIECE
+    if 0: the engine writes its state after each, which a long log need not do so often.
 
     Raises:
         LogError: a file cannot be read to its end.
     """
     engine.is_timed = False
-    unread = {str(path): pieces(path) for path in paths}
+    unread = {str(path): pieces(path, piece or PIECE) for path in paths}
     total = sum(path.stat().st_size for path in paths)
     offsets = dict.fromkeys(unread, 0)
     clock = _Clock()
@@ -78,7 +81,7 @@ class _Clock:
                 self.now += seconds.get(STEP) or sum(seconds.values())
 
 
-def pieces(path: Path) -> Iterator[bytes]:
+def pieces(path: Path, size: int = 0) -> Iterator[bytes]:
     """The bytes of a log, a piece at a time; of ``*.gz`` what is inside.
 
     Raises:
@@ -86,7 +89,7 @@ def pieces(path: Path) -> Iterator[bytes]:
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            while data := file.read(PIECE):
+            while data := file.read(size or PIECE):
                 yield data
     except EOFError:
         raise LogError(f"{path}: the compressed data ends too early; `gzip -dc` still gives what is there") from None

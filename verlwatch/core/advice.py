@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from verlwatch.core.layout import SEQUENCE_PARALLEL, Layout
 from verlwatch.core.statement import Statement, state
-from verlwatch.core.verl_keys import ACTOR, REF, ROLLOUT, Config, Value, find
+from verlwatch.core.verl_keys import ACTOR, REF, ROLLOUT, Config, Value, find, misplaced
 
 Confidence = Literal["likely", "possible"]
 
@@ -132,8 +132,8 @@ TABLE: tuple[Turn, ...] = (
          _look("speculative decoding, if the model has a draft head"), "several tokens a forward pass"),
     Turn("gen_long_tail", (f"{ROLLOUT}.n",), _look("fewer answers, or keep them and let late ones go"),
          "all wait for the slowest sample", proof="slowest ÷ mean of the samples falls"),
-    Turn("gen_long_tail", ("data.max_response_length",), _less(0.75),
-         "the longest response is at its limit: it alone sets the end of generation", "likely",
+    Turn("responses_clipped", ("data.max_response_length",), _less(0.75),
+         "the longest responses reach it: they alone set the end of generation", "possible",
          "slowest ÷ mean of the samples falls"),
     Turn("gen_long_tail", (f"{ROLLOUT}.mode",), lambda value,
          _: None if value == "async" else state("async, or a partial rollout"),
@@ -216,6 +216,19 @@ TABLE: tuple[Turn, ...] = (
          "the mesh shows another size", "likely", "the next mesh shows the size configured"),
 )  # fmt: skip
 """In the order in which things are worth trying."""
+
+
+FIRST = frozenset({"tensor_parallel_not_taken_up", "misplaced_key", "memory_unequal"})
+"""What has to be right before it is worth turning anything else because generation is slow."""
+
+
+def moves(config: Config) -> Iterator[Advice]:
+    """What stands in a block where nothing reads it, to be set where it is read, if the run shows that key."""
+    for key, value, instead in misplaced(config):
+        if instead in config and config[instead] != value:
+            why = state("it stands under {key}, where nothing reads it", key=key)
+            proof = state("the next log shows it in force")
+            yield Advice("misplaced_key", instead, config[instead], state("{value}", value=value), why, "likely", proof)
 
 
 def advise(findings: Iterable[tuple[str, str]], config: Config, layout: Layout) -> Iterator[Advice]:

@@ -175,8 +175,13 @@ def _of_blocks(config: Config, release: str) -> Iterator[Mismatch]:
 
 
 def _of_meshes(config: Config, meshes: Sequence[Mesh]) -> Iterator[Mismatch]:
-    """A mesh says over how many GPUs each copy is split; the configuration, or an earlier mesh, what was meant."""
-    configured = whole(config, ROLLOUT_TP)
+    """A mesh says over how many GPUs each copy is split; the configuration, or an earlier mesh, what was meant.
+
+    Somebody who set the size in a block where nothing reads it meant that one.
+    """
+    astray = [i.key for i in misplaced(config) if i.key.rpartition(".")[2] == ROLLOUT_TP.rpartition(".")[2]]
+    key = next((key for key in astray if whole(config, key)), ROLLOUT_TP)
+    configured = whole(config, key)
     first: int | None = None
     told: set[int] = set()
     for mesh in meshes:
@@ -186,17 +191,17 @@ def _of_meshes(config: Config, meshes: Sequence[Mesh]) -> Iterator[Mismatch]:
         meant = configured or first
         if meant is not None and split != meant and split not in told:
             told.add(split)
-            yield _not_taken_up(mesh, split, meant, is_configured=configured is not None)
+            yield _not_taken_up(mesh, split, meant, key if configured else "")
         first = first or split
 
 
-def _not_taken_up(mesh: Mesh, split: int, meant: int, *, is_configured: bool) -> Mismatch:
+def _not_taken_up(mesh: Mesh, split: int, meant: int, key: str) -> Mismatch:
     shown = "x".join(map(str, mesh.sizes))
-    if is_configured:
+    if key:
         said = state(
             "Tensor parallelism is not taken up: the mesh {mesh} ({shown}) splits each copy of the model over {split} "
             "GPU(s), and {key} is {meant}.",
-            mesh=mesh.name, shown=shown, split=split, meant=meant, key=ROLLOUT_TP,
+            mesh=mesh.name, shown=shown, split=split, meant=meant, key=key,
         )  # fmt: skip
     else:
         said = state(
@@ -207,9 +212,9 @@ def _not_taken_up(mesh: Mesh, split: int, meant: int, *, is_configured: bool) ->
     return Mismatch(
         "tensor_parallel_not_taken_up",
         "warning",
-        "certain" if is_configured else "likely",
+        "certain" if key else "likely",
         said,
-        (ROLLOUT_TP,) if is_configured else (),
+        (key,) if key else (),
     )
 
 

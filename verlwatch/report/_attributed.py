@@ -76,7 +76,7 @@ def attributed(before: Stretch, after: Stretch, words: Words, *, one_baseline: b
         found.longest,
         found.lead,
         tuple(_parts(found.lead, before, after)),
-        " ".join(_sentences(found, words)),
+        words.joined(_sentences(found, words)),
     )
 
 

@@ -65,6 +65,7 @@ def build(reading: Reading, words: Words, span: tuple[int, int] | None = None) -
         *_findings.of_incidents(found, words),
         *_findings.of_steps(phases, over_run, found, words),
         *_findings.of_generation(steps, words),
+        *_findings.of_lengths(steps, reading.config.get("data.max_response_length"), words),
         *_memory.unequal(reading, steps, words),
         *_memory.growing(reading, steps, words),
         *_findings.of_engine(sections["engine"], words),
@@ -177,7 +178,7 @@ def _layout(reading: Reading, words: Words) -> Layout:
         found.prompts_per_copy,
         found.mini_batch_per_rank,
         meshes,
-        " ".join(words(said) for said in _said(reading, found)),
+        words.joined(words(said) for said in _said(reading, found)),
     )
 
 
@@ -198,8 +199,8 @@ def _said(reading: Reading, found: laying.Layout) -> Iterator[Statement]:
     for mesh in reading.meshes[:1] + reading.meshes[1:][-1:]:
         split = laying.tensor_parallel(mesh)
         if split is not None:
-            yield state("Printed mesh {name} before step {step}: {copies} copies on {split} GPU(s) each.",
-                        name=mesh.name, step=mesh.step, copies=prod(mesh.sizes) // split, split=split)  # fmt: skip
+            yield state("Printed mesh {name} before step {step}: {copies} copies on {split} GPU(s) each.", split=split,
+                        name=mesh.name, step=max(1, mesh.step), copies=prod(mesh.sizes) // split)  # fmt: skip
     if seen := laying.answers(reading.shapes):
         yield state("Generation took {into} prompts and gave {out} samples: {n} each.", into=seen[0], out=seen[1],
                     n=f"{seen[1] / seen[0]:g}")  # fmt: skip
@@ -216,8 +217,11 @@ def _advice(
     """What to try, each key once, for the finding that counts most."""
     concerns = [(m.name, "gen") for m in mismatches if m.severity != "info"]
     concerns += [(f.name, f.phase) for f in findings if _is_acted_on(f)]
+    if {name for name, _ in concerns} & trying.FIRST:  # gen is slow for that: nothing else is to be turned yet
+        concerns = [concern for concern in concerns if concern[0] != "gen_slow"]
     told: set[str] = set()
-    for said in trying.advise(dict.fromkeys(concerns), config, laying.layout(config)):
+    found = laying.layout(config)
+    for said in (*trying.moves(config), *trying.advise(dict.fromkeys(concerns), config, found)):
         if said.key not in told:
             told.add(said.key)
             confidence: Confidence = said.confidence
@@ -248,7 +252,7 @@ def _headline(
         if worst.few:
             parts.append(words("A judgement from few steps."))
         parts += [words(m.said) for m in mismatches if m.severity == "warning" and worst.phase == "gen"][:1]
-        return " ".join(parts)
+        return words.joined(parts)
     growth = next((f for f in findings if f.name == "workload_growth"), None)
     if growth is not None:
         return growth.title + words(". No phase lost efficiency.")

@@ -103,10 +103,9 @@ def _text(wall: float, lost: CostLine | None, gpus: int | None, words: Words) ->
     if lost is None:
         return text
     gone = state(" ({hours} GPU-hours)", hours=_hours(lost.gpu_hours)) if lost.gpu_hours is not None else ""
-    return text + " " + words(
-        "Incidents cost {seconds}{hours}, {share} of it.", seconds=Seconds(lost.seconds), hours=gone,
-        share=f"{lost.share or 0.0:.1%}",
-    )  # fmt: skip
+    spent = words("Incidents cost {seconds}{hours}, {share} of it.", seconds=Seconds(lost.seconds), hours=gone,
+                  share=f"{lost.share or 0.0:.1%}")  # fmt: skip
+    return words.joined((text, spent))
 
 
 def _hours(hours: float) -> str:

@@ -77,15 +77,14 @@ def of_steps(
     confidence: Confidence = "likely" if few else "certain"
     share, ratio = f"{step.workload_s / more:.0%}", f"{step.after_s / step.before_s - 1:.0%}"
     if is_work:
+        text = words("From the first to the last steps, {share} of what they take longer is more work.", share=share)
         yield Finding(
             "workload_growth",
             "steps",
             "info",
             confidence,
             words("Steps take {ratio} longer because there is more work: no fault", ratio=ratio),
-            words("From the first to the last steps, {share} of what they take longer is more work.", share=share)
-            + " "
-            + over_run.text,
+            words.joined((text, over_run.text)),
             phase=over_run.lead,
         )
     else:
@@ -183,6 +182,23 @@ def of_generation(steps: Steps, words: Words) -> Iterator[Finding]:
                 "A sample waits {tools} for its tools, the slowest one {slowest}.",
                 tools=Seconds(tools or 0.0),
                 slowest=Seconds(slowest or 0.0),
+            ),
+            phase="gen",
+        )
+
+
+def of_lengths(steps: Steps, limit: object, words: Words) -> Iterator[Finding]:
+    """Responses that reach their limit."""
+    clipped = _median(steps, "clip_ratio")
+    if clipped is not None and clipped >= CLIPPED and isinstance(limit, int):
+        yield Finding(
+            "responses_clipped",
+            "engine",
+            "info",
+            "certain",
+            words("{share} of the responses reach the limit", share=f"{clipped:.1%}"),
+            words(
+                "They are cut at {limit} tokens: the longest response alone sets the end of generation.", limit=limit
             ),
             phase="gen",
         )

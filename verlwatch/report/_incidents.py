@@ -193,4 +193,4 @@ def _text(incident: Incident, latest: Transition, words: Words) -> str:
         parts.append(
             words("Lost so far: {lost}." if incident.last is None else "Lost: {lost}.", lost=Seconds(incident.lost_s))
         )
-    return " ".join(parts)
+    return words.joined(parts)

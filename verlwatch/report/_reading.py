@@ -16,6 +16,7 @@ from verlwatch.replay import Progress, replay
 from verlwatch.report._columns import Columns
 from verlwatch.report._seen import Cards, Seen
 
+LARGE = 1 << 20
 PRINTED = 64
 """Meshes and shapes kept, the last ones."""
 _VLLM = {
@@ -247,7 +248,8 @@ def read(
     """
     reading = Reading(run, [str(path) for path in paths])
     engine = Listening(settings or Settings(), reading.hear)
-    for outcome, _ in replay(engine, paths, run, progress):
+    piece = LARGE if len(paths) == 1 else 0  # files of one run are read side by side, a little of each
+    for outcome, _ in replay(engine, paths, run, progress, piece=piece):
         reading.transitions += outcome.transitions
     state = engine.runs.get(run)
     if state is not None:

@@ -92,7 +92,8 @@ def head(report: Report, words: Words) -> str:
         parts.append(words("{attempts} attempts", attempts=run.attempts))
     if run.is_async:
         parts.append(words("asynchronous: gen is the time it waits for samples"))
-    return ", ".join(parts) + (f". {run.remark}" if run.remark else "")
+    text = words.listed(parts)
+    return words.joined((f"{text}.", run.remark)) if run.remark else text
 
 
 def _steps(report: Report, words: Words, last: int) -> Table:
@@ -221,7 +222,7 @@ def _over_run(report: Report, words: Words) -> Iterator[Block]:
     found = report.over_run
     if found is not None:
         (a, b), (c, d) = found.before, found.after
-        yield words("Steps {a} to {b} against steps {c} to {d}.", a=a, b=b, c=c, d=d) + " " + found.text
+        yield words.joined((words("Steps {a} to {b} against steps {c} to {d}.", a=a, b=b, c=c, d=d), found.text))
         yield shares(found, words)
 
 

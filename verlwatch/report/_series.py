@@ -53,6 +53,7 @@ def steps_of(reading: Reading, words: Words, span: tuple[int, int] | None = None
     for phase in PHASES:
         named[phase.name] = ("apart" if phase.apart else "phase", "s", phases[phase.name])
     named |= {name: ("work", "tokens", values) for name, values in _work(reading).items()}
+    named["clip_ratio"] = ("measure", "", _first(columns, ("response_length/clip_ratio",)))
     for name, keys in METRICS.items():
         if name not in named:
             named[name] = ("measure", _UNITS.get(name, "GB" if name.endswith("_gb") else ""), _first(columns, keys))

@@ -5,7 +5,7 @@ A sentence is an English template with its values; the template is the key of it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from verlwatch.core.incidents import duration
 from verlwatch.core.statement import Seconds, Statement, state
@@ -26,6 +26,14 @@ class Words:
         statement = state(said, **values) if isinstance(said, str) else said
         template = PHRASES.get(statement.template, statement.template) if self.language == "zh" else statement.template
         return template.format(**{name: self._value(value) for name, value in statement.values})
+
+    def joined(self, sentences: Iterable[str]) -> str:
+        """Sentences one behind the other: Chinese puts no blanks between them."""
+        return ("" if self.language == "zh" else " ").join(sentences)
+
+    def listed(self, parts: Iterable[str]) -> str:
+        """Parts of a sentence."""
+        return ("，" if self.language == "zh" else ", ").join(parts)  # noqa: RUF001 - as Chinese writes it
 
     def label(self, name: str) -> str:
         """What people call a metric: verl's own name, in Chinese with the word beside it."""
