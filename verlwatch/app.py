@@ -38,6 +38,7 @@ from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.judge import Judge
 from verlwatch.shell.letters import Letters
 from verlwatch.shell.notifiers import open_session
+from verlwatch.shell.observers import Around
 from verlwatch.shell.overview import Overview
 from verlwatch.shell.store import StateDirError, Store, StoreDamaged, StoreUnavailable
 from verlwatch.shell.tail import Tail
@@ -125,7 +126,7 @@ class App:
         inbox = Inbox()
         self._tail = Tail(roles.following(config), inbox, engine.cursors, clock=clock)
         self._hub = roles.hub(config, inbox, clock, engine)
-        self._observers = observers.build(inbox, clock, config)
+        self._observers = observers.build(inbox, clock, config, self._around())
         self._judge = Judge(engine, self._store, inbox, clock, self._committed)
         self._judge.sources = self._tail.sources
         self._changes = Changes(inbox, clock, engine)
@@ -133,6 +134,7 @@ class App:
             self._judge, self._tail, self._store, ConfigStatus(path=self._path, loaded_at=clock.now()), clock.now
         )
         self._overview.role = roles.role(config)
+        self._overview.observers = self._observers
         self._overview.recall(await self._store.transitions(RECALLED_CHANGES))
         self._judge.expect(roles.expected(config))
         if (hub := self._hub) is not None:
@@ -141,6 +143,14 @@ class App:
         self._set_up_delivery(self._delivery(config, session))
         await self._deliver.count()
         self._heartbeat = roles.heartbeat(config, session, clock, self._overview)
+
+    def _around(self) -> Around:
+        """What the observers are told of the logs that are read here."""
+        return Around(
+            lambda: [(view.run, view.source) for view in self._tail.sources()],
+            lambda: self._engine.trainers,
+            lambda: {view.run: self._engine.checkpoints.get(view.run, "") for view in self._tail.sources()},
+        )
 
     def _set_up_log(self, config: Config) -> None:
         """Hides the secrets of ``config`` too.  Those of before stay hidden: what was in force may still be told of."""

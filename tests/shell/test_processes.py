@@ -127,8 +127,8 @@ async def watching(
     log: Path | None = None, config: Config | None = None, inbox: Inbox | None = None
 ) -> AsyncIterator[Watching]:
     inbox = Inbox() if inbox is None else inbox
-    observer = Processes(inbox, SystemClock(), config or configured())
-    observer.follow(lambda: [("run7", str(log))] if log else [])
+    files = [("run7", str(log))] if log else []
+    observer = Processes(inbox, SystemClock(), config or configured(), lambda: files)
     task = asyncio.ensure_future(observer.run())
     try:
         yield Watching(observer, inbox)

@@ -12,8 +12,10 @@ from typing import Any
 from verlwatch.core.rules import Attributes, Fault
 from verlwatch.core.types import Event
 
-SETTLE_S, MOST_SETTLE_S = 4.0, 15.0
+SETTLE_S, MOST_SETTLE_S = 3.0, 15.0
 """So long after the last of them, and at most so long after the first, they are told."""
+GONE_S = 2.0
+"""The same for a process that is gone: its last lines are there already."""
 MOST = 48
 _SURE = frozenset({"worker_died"})
 """Faults that a log gives as warnings, and that no run survives."""
@@ -33,36 +35,48 @@ class Evidence:
         self.job: Attributes = {}
         self.ended = ""
         """What in the log says that it has ended."""
-        self._first_at = self._last_at = 0.0
+        self.is_old = False
+        """Whether all of it was there before anybody watched: no news."""
+        self._first_at = self._due_at = 0.0
 
-    def hear(self, event: Event, now: float, *, is_current: bool) -> None:
-        """Takes what an event says of the end."""
+    def hear(self, event: Event, now: float, *, is_current: bool, history: bool = False) -> None:
+        """Takes what an event says of the end; ``is_current``: its writer is known to be of this attempt."""
+        if self._take(event, now, is_current=is_current):
+            self.is_old = history and (self.is_old or not self._first_at)
+            if not self.is_whole(now):  # what comes later adds to what is told already
+                self._first_at = self._first_at or now
+                wait_s = GONE_S if event.name == "process" else SETTLE_S
+                self._due_at = min(now + wait_s, self._first_at + MOST_SETTLE_S)
+
+    def _take(self, event: Event, now: float, *, is_current: bool) -> bool:
+        """Whether it says that something has ended."""
         said = event.attributes
         if event.name == "fault":
             kind = str(said.get("class", ""))
             if len(self.faults) < MOST:
                 writer = event.origin.writer.name
                 self.faults.append(Fault(kind, said, event.excerpt, event.severity, writer, now))
-            if event.severity == "critical" or kind in _SURE:
-                self._mark(now)
-        elif event.name == "process" and said.get("state") == "gone":
+            return event.severity == "critical" or kind in _SURE
+        if event.name == "process" and said.get("state") == "gone":
             self.gone = said
-            self._mark(now)
-        elif event.name == "job":
+            return True
+        if event.name == "job":
             self.job = said
-            if said.get("state") in _ENDS:
-                self._mark(now)
-        elif event.name == "wandb_summary" and is_current:
+            return said.get("state") in _ENDS
+        if event.name == "wandb_summary" and is_current:
             self.ended = "wandb's summary"
-            self._mark(now)
+            return True
+        return False
 
-    def _mark(self, now: float) -> None:
-        self._first_at, self._last_at = self._first_at or now, now
+    @property
+    def began_at(self) -> float | None:
+        """When the first of it came."""
+        return self._first_at or None
 
     @property
     def settles_at(self) -> float | None:
         """When no more of it is expected; None while there is none."""
-        return min(self._last_at + SETTLE_S, self._first_at + MOST_SETTLE_S) if self._last_at else None
+        return self._due_at or None
 
     def is_whole(self, now: float) -> bool:
         """Whether there is any, and no more is expected."""
@@ -70,8 +84,8 @@ class Evidence:
 
     def forget(self) -> None:
         """The run has shown that it lives, or another attempt begins."""
-        self.faults, self.gone, self.ended = [], None, ""
-        self._first_at = self._last_at = 0.0
+        self.faults, self.gone, self.ended, self.is_old = [], None, "", False
+        self._first_at = self._due_at = 0.0
 
     def state(self) -> dict[str, Any]:
         """JSON-safe; the inverse of `restore`."""
@@ -80,11 +94,13 @@ class Evidence:
             "gone": None if self.gone is None else dict(self.gone),
             "job": dict(self.job),
             "ended": self.ended,
-            "times": [self._first_at, self._last_at],
+            "is_old": self.is_old,
+            "times": [self._first_at, self._due_at],
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """Takes up where it was."""
         self.faults = [Fault(*fault) for fault in data["faults"]]
         self.gone, self.job, self.ended = data["gone"], data["job"], data["ended"]
-        self._first_at, self._last_at = data["times"]
+        self.is_old = data["is_old"]
+        self._first_at, self._due_at = data["times"]

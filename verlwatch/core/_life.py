@@ -25,6 +25,8 @@ from verlwatch.core.words import duration
 
 OBSERVED = frozenset({"process", "host", "gpu", "slurm"})
 """Kinds of what is seen beside the logs: no line of the run."""
+QUEUED = frozenset({"PENDING", "CONFIGURING", "SUSPENDED", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"})
+"""States of a job in which nothing can be late.  Source: Slurm ``squeue``, JOB STATE CODES."""
 PRINTING = 6
 PAST = 32
 QUIET_FACTOR, QUIET_LEAST_S = 4.0, 300.0
@@ -263,12 +265,11 @@ class Life:
 
     def _view(self, now: float, gpus: int | None, *, final: bool) -> LifeView:
         evidence = self.evidence
-        told = evidence.settles_at is not None and (
-            final or (self.is_timed and evidence.is_whole(now))
-        )
+        told = evidence.settles_at is not None and (final or (self.is_timed and evidence.is_whole(now)))
         stage = self.stages.told()
         blind = self._source in self._unseen or (not self._source and bool(self._unseen))
-        judged = self.is_timed and not (self.is_over or self._is_behind or blind)
+        waits = self.evidence.job.get("state") in QUEUED
+        judged = self.is_timed and self.began_at > 0.0 and not (self.is_over or self._is_behind or blind or waits)
         return LifeView(
             run=self.run,
             now=now,

@@ -8,9 +8,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
+from typing import NamedTuple
 
 from verlwatch.core.lines import ACTIVITY_S, KINDS, LONG_BYTES, ROOM_BYTES, Kind, Reader, activity, too_much
-from verlwatch.core.types import Chunk, Cursor, Extract, Record
+from verlwatch.core.types import Chunk, Cursor, Extract, Record, Samples
+
+
+class Trainer(NamedTuple):
+    """The process that trains, as a log names it; ``at`` is when the line came, None for one of the past."""
+
+    name: str
+    pid: int
+    ip: str
+    host: str
+    at: float | None
 
 
 class Sources:
@@ -24,6 +35,9 @@ class Sources:
         self._kinds: tuple[Kind, ...] = KINDS
         self._active_at: dict[str, float] = {}
         """When each source was last seen to grow, as far as that was told."""
+        self.trainers: dict[str, Trainer] = {}
+        self.checkpoints: dict[str, str] = {}
+        """By run: who trains and where checkpoints go, as its logs last said."""
 
     def tune(self, line_limit: int) -> None:
         """Reads lines of up to so many bytes."""
@@ -48,6 +62,8 @@ class Sources:
                 extracts += self._extracts(source, reader.finish(now))
             reader = self._begin(chunk)
         extracts += self._extracts(source, reader.feed(chunk.data, now))
+        for extract in extracts:
+            self._note(extract, now)
         extracts += self._activity(chunk, now, told=bool(extracts))
         cursors = [self._advance(reader, chunk.token)]
         if reader.held > LONG_BYTES:
@@ -55,6 +71,23 @@ class Sources:
                 extracts += self._extracts(crowded.source, crowded.let_go(now))
                 cursors.append(self._advance(crowded))
         return extracts, cursors
+
+    def _note(self, extract: Extract, now: float) -> None:
+        """Keeps what an observer on this host needs to know, by the last line that says so."""
+        run, at = extract.run, None if extract.history else now
+        for record in extract.records:
+            name, pid, ip = record.origin.writer
+            if isinstance(record, Samples):
+                if pid:
+                    self.trainers[run] = Trainer(name, pid, ip, "", at)
+                continue
+            said = record.attributes
+            if record.name == "host":
+                self.trainers[run] = Trainer(name or "TaskRunner", int(said["pid"]), ip, str(said["host"]), at)
+            elif record.name == "checkpoint":
+                self.checkpoints[run] = str(PurePath(str(said["folder"])).parent)
+            elif record.name == "config" and (folder := said.get("trainer.default_local_dir")):
+                self.checkpoints.setdefault(run, str(folder))
 
     def _activity(self, chunk: Chunk, now: float, *, told: bool) -> Iterator[Extract]:
         """That the source grows, now and then, where its lines do not tell so themselves."""
@@ -169,6 +202,16 @@ class Reads:
     def readers(self) -> Mapping[str, Reader]:
         """The readers of what is being read, by source."""
         return self._sources.readers
+
+    @property
+    def trainers(self) -> Mapping[str, Trainer]:
+        """The process that trains, by run, as the logs that are read here name it."""
+        return self._sources.trainers
+
+    @property
+    def checkpoints(self) -> Mapping[str, str]:
+        """The directory of checkpoints, by run, of those logs that name one."""
+        return self._sources.checkpoints
 
     @property
     def cursors(self) -> tuple[Cursor, ...]:

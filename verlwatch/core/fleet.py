@@ -211,6 +211,7 @@ class Fleet:
             opened_at=incident.opened_at,
             at=now,
             link=self.settings.link,
+            scope=lead.scope,
         )  # fmt: skip
 
     # ------------------------------------------------------------------------------------------------ state

@@ -24,6 +24,7 @@ from verlwatch.shell._lag import Lag
 from verlwatch.shell._line import Lines
 from verlwatch.shell.fleet.wire import MOST_SOURCES, SourceReport
 from verlwatch.shell.judge import TURN_S, Judge
+from verlwatch.shell.observers import Observer
 from verlwatch.shell.run_names import may_be_of
 from verlwatch.shell.store import Store
 from verlwatch.shell.tail import SourceView, Tail
@@ -64,6 +65,7 @@ class Overview:
     strangers: Callable[[], int] = int
     heartbeat: Callable[[], HeartbeatStatus | None] = NoneType
     role: Role = "standalone"
+    observers: Sequence[Observer] = ()
 
     def __init__(self, judge: Judge, tail: Tail, store: Store, config: ConfigStatus, now: Callable[[], float]) -> None:
         self.config = config
@@ -226,6 +228,8 @@ class Overview:
     def _notices(self) -> Iterator[str]:
         yield from self._tail.notices
         yield from self._store.notices
+        for observer in self.observers:
+            yield from observer.notices()
         engine = self._judge.engine
         if engine.strange_states:
             yield f"{engine.strange_states} stored states could not be taken up; what they belong to starts warm"

@@ -39,11 +39,12 @@ class Watched:
             self.inbox,
             self.clock,
             self.config(),
+            lambda: self.files,
+            lambda: self.pids,
             sources=(Nvml,),
             host=HOST,
             proc=str(tmp_path),
         )
-        self.observer.follow(lambda: self.files, lambda: self.pids)
 
     def config(self, **gpu: Any) -> Config:
         runs = [{"name": name, "logs": ["/logs/x"]} for name in self.settings.get("runs", ["ppo"])]

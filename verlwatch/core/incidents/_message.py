@@ -48,6 +48,7 @@ def compose(incident: Incident, reason: Reason, *, step: int, now: float, contex
         at=now,
         link=context.link,
         recent=recent,
+        scope=lead.scope,
     )
 
 

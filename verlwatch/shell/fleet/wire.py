@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import (
     Annotated,
     Any,
@@ -148,8 +149,15 @@ class Delivery(TypedDict):
     shipments: Annotated[list[Shipment], Field(max_length=MOST_SHIPMENTS), FailFast()]
 
 
-_DELIVERY: TypeAdapter[Delivery] = TypeAdapter(Delivery)
-_EXTRACTS: TypeAdapter[list[_Extract]] = TypeAdapter(_Extracts)
+@cache
+def _delivery() -> TypeAdapter[Delivery]:
+    """Made when the first one comes: most watchers take none, and its making needs a megabyte."""
+    return TypeAdapter(Delivery)
+
+
+@cache
+def _extracts() -> TypeAdapter[list[_Extract]]:
+    return TypeAdapter(_Extracts)
 
 
 def pack(data: Any) -> bytes:
@@ -205,7 +213,7 @@ def thinned(extracts: bytes) -> bytes:
 def is_whole(extracts: bytes) -> bool:
     """Whether a hub can read these packed extracts."""
     try:
-        return _count(_EXTRACTS.validate_json(extracts)) <= MOST_RECORDS
+        return _count(_extracts().validate_json(extracts)) <= MOST_RECORDS
     except ValidationError:
         return False
 
@@ -226,7 +234,7 @@ def unpack(body: bytes) -> Delivery:
         DeliveryError: it is none, or of another version.
     """
     try:
-        delivery = _DELIVERY.validate_json(body)
+        delivery = _delivery().validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"][:8])[:200]

@@ -6,10 +6,11 @@ each for the run that it concerns.  It changes nothing, waits for nobody and nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol
 
 from verlwatch.config import Config
+from verlwatch.core._sources import Trainer
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.observers.gpus import Gpus
@@ -17,7 +18,7 @@ from verlwatch.shell.observers.host import Host
 from verlwatch.shell.observers.processes import Processes
 from verlwatch.shell.observers.slurm import Slurm
 
-__all__ = ["OBSERVERS", "Observer", "build"]
+__all__ = ["OBSERVERS", "Around", "Observer", "build"]
 
 
 class Observer(Protocol):
@@ -33,10 +34,27 @@ class Observer(Protocol):
         """What works worse than it could, for the status."""
 
 
-OBSERVERS: tuple[Callable[[Inbox, Clock, Config], Observer], ...] = (Processes, Slurm, Gpus, Host)
-"""Each takes where it offers what it sees, the time, and the configuration."""
+class Around(NamedTuple):
+    """What observers are told of the logs that are read here.
+
+    ``files`` gives the run and the path of each, ``trainers`` the process that trains, by run, as its logs name it,
+    ``places`` the directory of its checkpoints, by run ("" where that is not known).
+    """
+
+    files: Callable[[], Iterable[tuple[str, str]]]
+    trainers: Callable[[], Mapping[str, Trainer]]
+    places: Callable[[], Mapping[str, str]]
 
 
-def build(inbox: Inbox, clock: Clock, config: Config) -> tuple[Observer, ...]:
+OBSERVERS: tuple[Callable[[Inbox, Clock, Config, Around], Observer], ...] = (
+    lambda inbox, clock, config, around: Processes(inbox, clock, config, around.files, around.trainers),
+    lambda inbox, clock, config, _: Slurm(inbox, clock, config),
+    lambda inbox, clock, config, around: Host(inbox, clock, config, places=around.places),
+    lambda inbox, clock, config, around: Gpus(inbox, clock, config, around.files),
+)
+"""Each takes where it offers what it sees, the time, the configuration, and what it has to know of the logs."""
+
+
+def build(inbox: Inbox, clock: Clock, config: Config, around: Around) -> tuple[Observer, ...]:
     """One of each."""
-    return tuple(observer(inbox, clock, config) for observer in OBSERVERS)
+    return tuple(observer(inbox, clock, config, around) for observer in OBSERVERS)

@@ -57,15 +57,17 @@ class Gpus:
         inbox: Inbox,
         clock: Clock,
         config: Config,
+        files: Callable[[], Iterable[tuple[str, str]]] = tuple,
+        pids_of: Callable[[], Mapping[str, Collection[int]]] = dict,
         *,
         sources: Sequence[type[GpuSource]] = SOURCES,
         limit_s: float = LIMIT_S,
         host: str = "",
         proc: str = "/proc",
     ) -> None:
+        """``files`` gives the run and the path of each log that is read now, ``pids_of`` further processes of runs."""
         self._inbox, self._clock, self._config = inbox, clock, config
-        self._files: Callable[[], Iterable[tuple[str, str]]] = tuple
-        self._pids_of: Callable[[], Mapping[str, Collection[int]]] = dict
+        self._files, self._pids_of = files, pids_of
         self._kinds = tuple(sources)
         self._limit_s = limit_s
         self._host = host or socket.gethostname()
@@ -84,15 +86,6 @@ class Gpus:
         self.late = self.missed = self.refused = 0
         """Samples dropped because they came too late, instants at which none was asked for, and events refused."""
         self._dropped_at = float("-inf")
-
-    # ------------------------------------------------------------------------------------------------ told from outside
-    def follow(
-        self,
-        files: Callable[[], Iterable[tuple[str, str]]],
-        pids_of: Callable[[], Mapping[str, Collection[int]]] = dict,
-    ) -> None:
-        """``files`` gives the run and the path of each log that is read now, ``pids_of`` further processes of runs."""
-        self._files, self._pids_of = files, pids_of
 
     # ------------------------------------------------------------------------------------------------ Observer
     async def run(self) -> None:

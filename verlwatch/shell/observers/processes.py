@@ -16,12 +16,13 @@ import asyncio
 import os
 import socket
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from verlwatch.config import Config
+from verlwatch.core._sources import Trainer
 from verlwatch.core.types import NOBODY, Event, Extract, Origin, Severity
 from verlwatch.shell import _proc
 from verlwatch.shell._proc import Process
@@ -76,12 +77,20 @@ class _Watched:
 class Processes:
     """Watches training processes; see the module."""
 
-    def __init__(self, inbox: Inbox, clock: Clock, config: Config) -> None:
+    def __init__(
+        self,
+        inbox: Inbox,
+        clock: Clock,
+        config: Config,
+        files: Callable[[], Iterable[tuple[str, str]]] = tuple,
+        trainers: Callable[[], Mapping[str, Trainer]] = dict,
+    ) -> None:
+        """``files`` gives the run and the path of each log that is read now, ``trainers`` who trains, as they say."""
         self._inbox = inbox
         self._clock = clock
         self._config = config
         self._host = socket.gethostname()
-        self._files: Callable[[], Iterable[tuple[str, str]]] = tuple
+        self._files, self._named = files, trainers
         self._watched: dict[tuple[str, int, int], _Watched] = {}
         self._writers: dict[str, tuple[str, int, int]] = {}
         self._gone: set[tuple[str, int]] = set()
@@ -97,10 +106,6 @@ class Processes:
         self._notices: dict[str, str] = {}
 
     # ------------------------------------------------------------------------------------------------ told from outside
-    def follow(self, files: Callable[[], Iterable[tuple[str, str]]]) -> None:
-        """``files`` gives the run and the path of each log that is read now."""
-        self._files = files
-
     def heard(self, run: str, named: Named) -> None:
         """A log has named a process: it is watched if it is on this host."""
         if self._trainers.hear(run, named):
@@ -128,6 +133,8 @@ class Processes:
         try:
             while True:
                 self._wake.clear()
+                for run, trainer in self._named().items():
+                    self.heard(run, Named(*trainer))
                 await self._look(thread)
                 self._poll()
                 self._offer()
