@@ -14,10 +14,12 @@ from verlwatch.report import Reading, Report
 WORDS = report.Words("en")
 
 
-def steps(count: int, *, first: int = 1, slow: Mapping[int, float] | None = None, **more: object) -> Iterator[str]:
-    """Step lines of 10,000 tokens, gen about 20 s times ``slow``, the step 30 s more; ``more`` stands in each line."""
+def steps(
+    count: int, *, first: int = 1, slow: Mapping[int, float] | None = None, also: Mapping[str, object] | None = None
+) -> Iterator[str]:
+    """Step lines of 10,000 tokens, gen about 20 s times ``slow``, the step 30 s more; ``also`` stands in each line."""
     noise = random.Random(5)
-    extra = "".join(f" - {key}:{value}" for key, value in more.items())
+    extra = "".join(f" - {key}:{value}" for key, value in (also or {}).items())
     for step in range(first, first + count):
         gen = 20.0 * (slow or {}).get(step, 1.0) * (1 + 0.01 * noise.gauss(0, 1))
         yield (

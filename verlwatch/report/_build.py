@@ -258,8 +258,4 @@ def _headline(
         return growth.title + words(". No phase lost efficiency.")
     bound = next((f for f in findings if f.name == "bound_by"), None)
     few = "" if len(steps) >= JUDGED_FROM else words(" There are too few steps to judge.")
-    return (
-        words("No change of any phase stands out.")
-        + few
-        + (f" {bound.title[:1].upper()}{bound.title[1:]}." if bound else "")
-    )
+    return words("No change of any phase stands out.") + few + (f" {bound.title}." if bound else "")
