@@ -1,0 +1,348 @@
+"""The GPUs of one run: samples and log lines in, what rules see of the cards out.
+
+`Cards.hear` takes events (`gpu_sample`, `gpu_fault`, `gpu_source`; of logs `gpu_memory`, `rank`, `checkpoint`,
+`validation`), `stepped` each step of the run, `tick` the time that passes.  What holds is asked for with `view`, which
+`MEMORY_RULES` read.
+
+**Invariant:** samples are lossy.  None is waited for longer than a few periods, those that come later are counted, and
+a restart goes on from what was known about a minute before (`state`, at most 256 bytes a card and little for a group).
+Method: `_gpu_offset` (one card against its peers), `_gpu_instants`, `_gpu_rows`, `_gpu_groups`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from statistics import median, median_low
+from typing import Any
+
+from verlwatch.core._gpu_card import Card, Key
+from verlwatch.core._gpu_faults import Faults
+from verlwatch.core._gpu_groups import Groups, Patterns, is_lone
+from verlwatch.core._gpu_idle import Usage
+from verlwatch.core._gpu_instants import Instants
+from verlwatch.core._gpu_offset import SOON, Change, Pair
+from verlwatch.core._gpu_rows import Reading, Rows
+from verlwatch.core._gpu_view import not_compared, outcome, table_of, view_of
+from verlwatch.core.rules import MEMORY_RULES, MemoryView
+from verlwatch.core.types import Diagnosis, Event
+
+STATE_VERSION = 1
+CHECKPOINT_S = 60.0
+PACE_S = 8.0
+"""Instants nearer to each other are not all judged: cards change phase up to 5 s apart."""
+MOST_INSTANTS = 12
+"""A window is a step, but not fewer instants than tell something; so many where no steps come."""
+FORGET_S = 3600.0
+ACCEPT_STEPS = 200
+MISSING_PERIODS = 9
+MAX_CARDS = 4096
+_LATE_STEPS = 3.0
+_SAMPLED_S = 600.0
+_BUSY_S = 3600.0
+
+
+class Cards:
+    """All that is known of one run's cards.  ``groups`` are those that the configuration names (see `Groups`)."""
+
+    def __init__(self, run: str, groups: Patterns = ()) -> None:
+        self.run = run
+        self.cards: dict[Key, Card] = {}
+        self.sources: dict[str, int] = {}
+        """What samples come from (nvml, nvidia-smi, log …), and how many cards each tells of."""
+        self.known_ranks: dict[int, str] = {}
+        """By pid."""
+        self.changed = False
+        """Whether something opened or closed since `diagnose` was last asked."""
+        self.groups = Groups(groups)
+        self.faults = Faults()
+        self.usage = Usage()
+        self._instants: Instants[Key] = Instants()
+        self._rows = Rows()
+        self._judged_at = float("-inf")
+        self._sampled_at = float("-inf")
+        self._saved_at = float("-inf")
+        self._busy_since: float | None = None
+        self._gone = 0
+        self._step = -1
+        self._stepped_at: float | None = None
+        self._step_s: deque[float] = deque(maxlen=9)
+        self._outcomes: dict[str, str] = {}
+
+    # ------------------------------------------------------------------------------------------------ in
+    def hear(self, event: Event, step: int, now: float) -> bool:
+        """Takes an event; ``step`` is the last one printed (-1: none).  False: it is none of GPUs."""
+        self._step = max(self._step, step)
+        match event.name:
+            case "gpu_sample":
+                self._sample(event, now)
+            case "gpu_memory":
+                if now - self._sampled_at > _SAMPLED_S:
+                    self._log(list(self._rows.hear(event, self._step, now)), now)
+            case "gpu_fault":
+                scope = dict(event.scope)
+                self.faults.hear(event, self.cards.get((scope.get("host", ""), scope.get("gpu", ""))), self._step, now)
+                self.changed = True
+            case "gpu_source":
+                cards = event.attributes.get("cards")
+                self.sources[str(event.attributes.get("source", ""))] = int(cards) if isinstance(cards, int) else 0
+            case "rank":
+                self._rank(event)
+            case "checkpoint":
+                self._busy_since = now
+            case "validation":
+                self._busy_since = now if event.attributes.get("what") == "begin" else None
+            case _:
+                return False
+        return True
+
+    def stepped(self, step: int, now: float, seconds: Mapping[str, float]) -> None:
+        """A step has ended: ``seconds`` are its judged phases, as `steps.read` gives them."""
+        took = now - self._stepped_at if self._stepped_at is not None and step > self._step else 0.0
+        steps = max(1, step - self._step) if self._step >= 0 else 1
+        long_s = took / steps if took > 0.0 else seconds.get("step", 0.0)
+        if long_s > 0.0:
+            self._step_s.append(long_s)
+        self._step, self._stepped_at, self._busy_since = step, now, None
+        self._judge(now)
+        members = self.members()
+        self._close(members, self._enough)
+        self.usage.step(step, now, seconds, members)
+        for number, cards in members.items():
+            peaks = [card.peak for card in cards if card.peak > 0.0]
+            if peaks:
+                self.groups.all[number].peaks.append((step, median(peaks)))
+            self.groups.all[number].stepped()
+            for card in cards:
+                card.last_peak, card.peak = card.peak, card.used or 0.0
+                self._accept(card)
+
+    def tick(self, now: float) -> None:
+        """Lets time pass: instants that a host left open, cards that are gone."""
+        self._judge(now)
+        for key, _ in self._instants.lost(int(FORGET_S / self._instants.period)):
+            self._instants.forget(key)
+            self.faults.forget(key)
+            self.cards.pop(key, None)
+
+    def begin(self) -> None:
+        """Another attempt: processes and their memory are new, cards and their groups are not."""
+        self._rows.forget()
+        self.usage.forget()
+        self.known_ranks.clear()
+        self._step, self._stepped_at, self._busy_since = -1, None, None
+        for key, card in list(self.cards.items()):
+            if card.offset.exact:
+                del self.cards[key]
+                continue
+            card.begin()
+        self.groups.begin()
+        self.changed = True
+
+    # ------------------------------------------------------------------------------------------------ out
+    @property
+    def can_compare(self) -> bool:
+        """Whether any card has peers that are seen at the same instants; `not_compared` says why none has."""
+        return any(len(cards) > 1 for cards in self.members().values())
+
+    @property
+    def not_compared(self) -> str:
+        """Why ranks cannot be compared, and what to switch on; empty where they are."""
+        return "" if self.can_compare else not_compared(bool(self.cards), self._rows.processes)
+
+    @property
+    def late(self) -> int:
+        """Samples that came too late to be compared."""
+        return self._instants.late
+
+    @property
+    def step_s(self) -> float | None:
+        """Seconds of a step, None before one is known."""
+        return median(self._step_s) if self._step_s else None
+
+    @property
+    def _enough(self) -> int:
+        """Instants of a window at least: steps nearly as short as the time between two are seen at one place only."""
+        step_s = self.step_s
+        return SOON if step_s is None or step_s >= 1.5 * max(PACE_S, self._instants.period) else MOST_INSTANTS
+
+    def view(self, step: int, now: float, told: frozenset[str] = frozenset()) -> MemoryView:
+        """What the rules see; ``told`` are the subjects of open incidents."""
+        return view_of(self, step, now, told)
+
+    def diagnose(self, step: int, now: float, told: frozenset[str] = frozenset()) -> tuple[Diagnosis, ...]:
+        """What holds of the cards, by every rule."""
+        self.changed = False
+        view = self.view(step, now, told)
+        return tuple(found for rule in MEMORY_RULES for found in rule.diagnose(view))
+
+    def outcomes(self) -> dict[str, str]:
+        """By subject: in words how that ended which held until now; each is given once."""
+        out, self._outcomes = self._outcomes, {}
+        return out
+
+    def members(self) -> dict[int, list[Card]]:
+        """Cards by group."""
+        return self.groups.of(self.cards.values())
+
+    def lost(self) -> list[tuple[Key, float]]:
+        """Cards that their host leaves out while it tells others, and their last instant."""
+        return self._instants.lost(MISSING_PERIODS)
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row for each card, for eyes: what is unknown is None (see `_gpu_view.table_of`)."""
+        return table_of(self)
+
+    # ------------------------------------------------------------------------------------------------ state
+    def due(self, now: float) -> bool:
+        """Whether it is time to keep the state again; asking says that it is done."""
+        if not self.cards or 0.0 <= now - self._saved_at < CHECKPOINT_S:
+            return False
+        self._saved_at = now
+        return True
+
+    def state(self) -> dict[str, Any]:
+        """JSON-safe; what is in the windows is not kept, it comes again."""
+        return {
+            "cards": [card.state() for card in self.cards.values()],
+            "groups": self.groups.state(),
+            "faults": self.faults.state(),
+            "sources": self.sources,
+            "step_s": [round(value, 2) for value in self._step_s],
+            "step": self._step,
+        }
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """The inverse of `state`."""
+        cards = [Card.from_state(row) for row in data["cards"]]
+        self.cards = {card.key: card for card in cards}
+        self.groups.restore(data["groups"])
+        self.faults.restore(data["faults"])
+        self.sources = dict(data["sources"])
+        self._step_s.extend(data["step_s"])
+        self._step = data["step"]
+
+    # ------------------------------------------------------------------------------------------------ samples
+    def _sample(self, event: Event, now: float) -> None:
+        scope, said = dict(event.scope), event.attributes
+        key = (scope.get("host", ""), scope.get("gpu", ""))
+        if event.at is None or (key not in self.cards and len(self.cards) >= MAX_CARDS):
+            return
+        if self._sampled_at == float("-inf"):  # what a log told of the same cards is not compared any more
+            self.cards = {known: card for known, card in self.cards.items() if not card.offset.exact}
+        self._sampled_at = now
+        card = self.cards.get(key)
+        if card is None:
+            card = self.cards[key] = Card(key)
+        used = said.get("used_gb")
+        value = float(used) if isinstance(used, int | float) else None
+        at = self._instants.add(key, event.at, value, now)
+        if at is not None and (card.at is None or at > card.at):
+            card.take(at, value, said, self.known_ranks)
+            self.faults.see(card, self._step, now)
+        self._judge(now)
+
+    def _judge(self, now: float) -> None:
+        for at, values in self._instants.ready(now):
+            if at - self._judged_at < PACE_S:
+                continue
+            self._judged_at = at
+            busy = self._busy_since is not None and 0.0 <= now - self._busy_since < _BUSY_S
+            members = self.members()
+            for number, cards in members.items():
+                present = [card for card in cards if card.key in values]
+                self.groups.all[number].see({card.key: values[card.key] for card in present})
+                if len(present) > 1:
+                    self._compare(number, present, values, at, busy=busy)
+                for card in present:
+                    card.strip.append(values[card.key])
+            gone = len(self.lost())
+            self.changed, self._gone = self.changed or gone != self._gone, gone
+            if self._stepped_at is None or now - self._stepped_at > _LATE_STEPS * (self.step_s or 0.0):
+                self._close(members, MOST_INSTANTS)
+
+    def _compare(self, number: int, cards: Sequence[Card], used: Mapping[Key, float], at: float, *, busy: bool) -> None:
+        values = [used[card.key] for card in cards]
+        middle = median_low(values)  # one that a card held: of two phases there is no mean
+        step = self._step + 1 if self._step >= 0 else 0
+        found = []
+        for i, card in enumerate(cards):
+            card.peers = values[1 - i] if len(values) == 2 else middle  # noqa: PLR2004
+            if busy:  # rank 0 gathers a checkpoint: what it holds then is no news
+                continue
+            card.offset.see(Pair(at, step, values[i], card.peers))
+            change = card.offset.soon(card.limit, self._enough)
+            if change is not None and (len(cards) > 2 or values[i] > card.peers):  # noqa: PLR2004
+                found.append((card, change))
+        known = self.groups.all[number].known
+        for card, change in found:
+            if known or is_lone(card, cards):
+                self._open(card, change, self._enough)
+
+    def _close(self, members: Mapping[int, Sequence[Card]], least: int) -> None:
+        """Ends the windows that have so many instants."""
+        for number, cards in members.items():
+            exact, known = cards[0].offset.exact, self.groups.all[number].known
+            for card in cards:
+                if card.offset.window(1 if exact else least):
+                    self._point(card, tells=exact or known, of_two=len(cards) == 2)  # noqa: PLR2004
+            if exact:
+                continue
+            for card in self.groups.part(cards):
+                card.offset.forget()
+                if card.subject:
+                    self._over(card, f"{card.name} does other work than the cards that it was compared with")
+
+    def _point(self, card: Card, *, tells: bool = True, of_two: bool = False) -> None:
+        before = card.offset.change
+        change = card.offset.close(card.limit)
+        card.used_points.append(card.used or 0.0)
+        if before is not None and card.offset.change is None:
+            self._over(card, outcome(card, before))
+        elif change is not None and tells and not (of_two and (card.offset.points[-1].offset < (change.before or 0.0))):
+            self._open(card, change)
+
+    # ------------------------------------------------------------------------------------------------ logs
+    def _rank(self, event: Event) -> None:
+        rank, writer = event.attributes.get("rank"), event.origin.writer
+        if not isinstance(rank, int) or not writer.pid:
+            return
+        self.known_ranks[writer.pid] = str(rank)
+        card = self.cards.get((writer.ip, f"pid {writer.pid}"))
+        if card is not None:
+            card.rank = str(rank)
+
+    def _log(self, readings: Sequence[Reading], now: float) -> None:
+        for reading in readings:
+            card = self.cards.get(reading.key)
+            if card is None:
+                card = self.cards[reading.key] = Card(reading.key, exact=True)
+                card.rank = self.known_ranks.get(reading.pid)
+            if card.offset.trail and reading.x != card.offset.trail[-1].x and card.offset.window(1):
+                self._point(card)
+            card.read(reading, now)
+            instants = 1 if reading.at_once else SOON
+            change = card.offset.soon(card.limit, instants)
+            if change is not None:
+                self._open(card, change, instants)
+        if readings:
+            self.sources["log"] = sum(card.offset.exact for card in self.cards.values())
+
+    # ------------------------------------------------------------------------------------------------ changes
+    def _open(self, card: Card, change: Change, instants: int = 0) -> None:
+        card.offset.open(change, instants)
+        card.subject = f"memory {card.label}"
+        self.changed = True
+
+    def _over(self, card: Card, words: str) -> None:
+        self._outcomes[card.subject] = words
+        card.subject = ""
+        self.changed = True
+
+    def _accept(self, card: Card) -> None:
+        """An offset that has stayed where it is for very long is the card's own."""
+        change = card.offset.change
+        if change is None or self._step - change.onset < ACCEPT_STEPS or card.offset.slope() is not None:
+            return
+        card.offset.settle()
+        self._over(card, f"{card.name} has stayed where it is for {ACCEPT_STEPS} steps; this is its normal now")
