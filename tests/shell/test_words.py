@@ -1,4 +1,7 @@
-"""A message in Chinese says what the English one says, for every rule, reason, phase and label there is."""
+"""A message in Chinese says what the English one says, for every rule, reason, phase and label there is.
+
+Rules that word their messages themselves are in test_words_worded.py.
+"""
 # ruff: noqa: RUF001 - full-width punctuation is how Chinese is written
 
 from __future__ import annotations
@@ -10,13 +13,18 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from tests.shell.notifier_messages import HOSTILE, OPENED
+from verlwatch.core.engine import Engine
+from verlwatch.core.fleet import BLIND_S, LOST_S, AgentReport
 from verlwatch.core.incidents import _facts, compose
 from verlwatch.core.incidents._facts import Context
+from verlwatch.core.metrics import MEASURES
 from verlwatch.core.phases import JUDGED
-from verlwatch.core.rules import RULES
+from verlwatch.core.settings import Settings
 from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Message, Notice, Reason
 from verlwatch.shell.notifiers import _zh, in_language, message_text, sample_message
 from verlwatch.shell.notifiers._words import reason_word
+from verlwatch.shell.notifiers._zh_phases import PHASES
+from verlwatch.shell.notifiers._zh_rule import with_units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,18 +59,17 @@ def composed(
     return compose(incident, reason, step=211, now=600.0, context=CONTEXT)
 
 
-def test_every_rule_has_chinese_words() -> None:
-    assert {rule.NAME for rule in RULES} <= _zh.RULES.keys()
+def test_every_rule_of_a_changed_metric_has_a_cause_where_the_english_has_one() -> None:
     assert _facts.CAUSES.keys() <= {name for name, rule in _zh.RULES.items() if rule.cause}
 
 
 def test_every_reason_and_phase_has_chinese_words() -> None:
     assert _zh.REASONS.keys() == set(REASONS)
-    assert set(JUDGED) <= _zh.PHASES.keys()
+    assert set(JUDGED) | MEASURES.keys() <= PHASES.keys()
 
 
-@pytest.mark.parametrize("rule", [rule.NAME for rule in RULES])
-@pytest.mark.parametrize("reason", REASONS)
+@pytest.mark.parametrize("rule", sorted(_zh.RULES))
+@pytest.mark.parametrize("reason", [reason for reason in REASONS if reason != "finished"])
 def test_nothing_but_names_stays_english(rule: str, reason: str) -> None:
     english = composed(rule, reason, advice=("Look at the hosts.",), scope=(("rank", "3"), ("host", "node-1")))
     message = in_language(english, "zh")
@@ -105,13 +112,43 @@ def test_what_a_person_accepted_is_not_told_in_chinese_as_a_new_baseline() -> No
     assert "今后以此为基线" in in_language(composed("phase_shift", "accepted"), "zh").title
 
 
-@pytest.mark.parametrize(
-    ("rule", "closed_as", "title"),
-    [("agent_lost", None, "采集端 node-7 已失联"), ("blind", "resolved", "采集端 node-7 又能读取全部文件")],
-)
-def test_what_a_hub_says_of_an_agent_is_said_in_chinese(rule: str, closed_as: Any, title: str) -> None:
-    message = replace(OPENED, rule=rule, phase="node-7", closed_as=closed_as)
-    assert in_language(message, "zh").title == title
+AGENT = AgentReport("node-7", ("run-a", "run-b"), 3)
+BLIND = replace(AGENT, unreadable=("/logs/train.log",))
+
+
+def said_of_an_agent() -> list[Message]:
+    """Of one that is lost and comes back, that cannot read its files and then can, and that nobody expects any more."""
+    engine = Engine(Settings(receivers=("team",)))
+    outcomes = [
+        engine.expect(("node-7",), 0.0),
+        engine.hear(AGENT, 1.0),
+        engine.tick(1.0 + LOST_S),
+        engine.hear(BLIND, 300.0),
+        engine.hear(BLIND, 330.0),
+        engine.hear(BLIND, 300.0 + BLIND_S),
+        engine.hear(AGENT, 900.0),
+        engine.tick(900.0 + LOST_S),
+        engine.expect((), 1000.0),
+    ]
+    return [notification.message for outcome in outcomes for notification in outcome.notifications]
+
+
+def test_what_a_hub_says_of_an_agent_is_said_in_chinese() -> None:
+    messages = [in_language(message, "zh") for message in said_of_an_agent()]
+    assert [message.title for message in messages] == [
+        "采集端 node-7 已失联 60 秒",
+        "采集端 node-7 恢复联系，距首次告知 239 秒",
+        "采集端 node-7 的 3 个文件中有 1 个无法读取",
+        "采集端 node-7 又能读取全部文件，距首次告知 540 秒",
+        "采集端 node-7 已失联 60 秒",
+        "采集端 node-7 不再需要，距首次告知 40 秒",
+    ]
+    assert messages[0].summary == "它读取的 3 个文件（run-a, run-b）在其恢复之前无人监视。"
+    assert messages[1].summary == "此前：采集端 node-7 已失联 60 秒。"
+    assert messages[2].summary == "在能读取之前，不知道它们关于 run-a, run-b 说了什么。"
+    assert messages[2].evidence == ("/logs/train.log",)
+    for message in messages:
+        assert not ENGLISH.findall(" ".join((message.title, message.summary, *message.advice)))
 
 
 def test_what_has_no_chinese_words_stays_english() -> None:
@@ -162,4 +199,4 @@ def test_english_is_what_the_core_composed() -> None:
     ],
 )
 def test_units_are_said_in_chinese(text: str, shown: str) -> None:
-    assert _zh.with_units(text) == shown
+    assert with_units(text) == shown

@@ -13,37 +13,12 @@ from dataclasses import replace
 from math import isfinite
 
 from verlwatch.core.incidents import quantity
-from verlwatch.core.phases import STEP, THROUGHPUT
+from verlwatch.core.phases import THROUGHPUT
 from verlwatch.core.types import Message
-from verlwatch.shell.notifiers import _zh_training
-from verlwatch.shell.notifiers._zh_rule import Rule
+from verlwatch.shell.notifiers import _zh_worded
+from verlwatch.shell.notifiers._zh_phases import PHASES
+from verlwatch.shell.notifiers._zh_rule import Rule, with_units
 
-PHASES: Mapping[str, str] = {
-    "gen": "生成",
-    "gen_max": "最慢的生成",
-    "reward": "奖励计算",
-    "old_log_prob": "旧策略概率",
-    "ref": "参考模型",
-    "values": "价值估计",
-    "adv": "优势计算",
-    "update_critic": "critic 更新",
-    "update_actor": "actor 更新",
-    "update_weights": "权重同步",
-    "testing": "验证",
-    "save_checkpoint": "保存检查点",
-    STEP: "整步",
-    THROUGHPUT: "吞吐",
-    "mfu_actor": "actor 的 MFU",
-    "mfu_critic": "critic 的 MFU",
-    "mfu_actor_infer": "actor 推理的 MFU",
-    "cpu_memory_used_gb": "主机内存",
-    "max_memory_allocated_gb": "显存峰值（已分配）",
-    "max_memory_reserved_gb": "显存峰值（已保留）",
-    "critic_max_memory_allocated_gb": "critic 显存峰值（已分配）",
-    "critic_max_memory_reserved_gb": "critic 显存峰值（已保留）",
-    "all_phases": "全部阶段",
-    **_zh_training.PHASES,
-}
 REASONS: Mapping[str, str] = {
     "opened": "新事件",
     "updated": "有变化",
@@ -51,6 +26,7 @@ REASONS: Mapping[str, str] = {
     "repeated": "仍在持续",
     "reopened": "再次出现",
     "flapping": "反复波动",
+    "finished": "训练完成",
     "resolved": "已恢复",
     "accepted": "已接受",
     "run ended": "训练已结束",
@@ -78,8 +54,6 @@ LABELS: Mapping[str, str] = {
     "Configured": "当前配置",
     "Accepted by": "由谁接受",
 }
-_UNITS = {"s": "秒", "min": "分钟", "h": "小时", "steps": "步", "step": "步", "to": "至"}
-_UNIT = re.compile(r"(?<=[0-9] )(?:steps?|min|to|s|h)(?![A-Za-z])")
 _PHRASES = (
     (re.compile(r" \(first told (.+) ago\)$"), r"（\1前首次告知）"),
     (re.compile(r"^a person$"), "人工"),
@@ -106,7 +80,10 @@ _EVIDENCE = tuple(
         (rf"since step ([0-9]+): {_N} (\S+) instead of {_N} \3", r"自第 \1 步起：\2 \3，此前为 \4 \3"),
         (rf"adds {_N} s to a step of {_N} s \(([-+0-9.]+%)\)", r"使一步（\2 s）增加 \1 s（\3）"),
         (rf"{_N} ms per token, expected {_N} ms", r"每 token \1 ms，应为 \2 ms"),
-        *_zh_training.EVIDENCE,
+        (
+            r"this trainer is asynchronous: gen is the time it waits for samples",
+            "该训练为异步：gen 是等待样本的时间",
+        ),
     )
 )
 """Sentences of the rules, whole: a line of a log that says more is a quotation."""
@@ -215,19 +192,14 @@ RULES: Mapping[str, Rule] = {
             )
         },
     ),
-    **_zh_training.RULES,
 }
 """By the name of the rule."""
-
-_AGENTS: Mapping[str, tuple[str, str]] = {
-    "agent_lost": ("采集端 {name} 已失联", "采集端 {name} 恢复联系"),
-    "blind": ("采集端 {name} 有日志文件无法读取", "采集端 {name} 又能读取全部文件"),
-}
-"""What a hub says of an agent: while it holds, and once it is over."""
 
 
 def chinese(message: Message) -> Message:
     """The same message in Chinese."""
+    if message.rule in _zh_worded.RULES:
+        return _worded(message)
     test = "【测试】" if message.title.startswith("TEST ") else ""
     return replace(
         message,
@@ -240,9 +212,18 @@ def chinese(message: Message) -> Message:
     )
 
 
-def with_units(text: str) -> str:
-    """``394 s`` as ``394 秒``; what is no number with a unit stays."""
-    return _UNIT.sub(lambda found: _UNITS[found[0]], text)
+def _worded(message: Message) -> Message:
+    """Of a rule that words its messages itself."""
+    labels = {**LABELS, **_zh_worded.LABELS}
+    return replace(
+        message,
+        title=_zh_worded.title(message),
+        summary=_zh_worded.summary(message),
+        facts=tuple((labels.get(label, label), _zh_worded.fact(label, value)) for label, value in message.facts),
+        evidence=tuple(map(_zh_worded.evidence, message.evidence)),
+        advice=tuple(map(_zh_worded.advice, message.advice)),
+        language="zh",
+    )
 
 
 def phase_name(phase: str) -> str:
@@ -254,7 +235,7 @@ def _evidence(line: str) -> str:
     for pattern, chinese_words in _EVIDENCE:
         if found := pattern.fullmatch(line):
             return with_units(found.expand(chinese_words))
-    return line
+    return _zh_worded.evidence(line)
 
 
 def _value(message: Message, label: str, value: str) -> str:
@@ -268,8 +249,6 @@ def _value(message: Message, label: str, value: str) -> str:
 
 
 def _title(message: Message) -> str | None:
-    if message.rule in _AGENTS:
-        return _AGENTS[message.rule][message.closed_as is not None].format(name=message.phase)
     rule, fields = RULES.get(message.rule), _fields(message)
     if rule is None or fields is None:
         return None
