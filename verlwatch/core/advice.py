@@ -62,6 +62,11 @@ def _look(text: str) -> Callable[[Value, Layout], Statement | None]:
     return lambda _value, _layout: state(text)
 
 
+def _zero(value: Value, _: Layout) -> Statement | None:
+    """Off, where it is on: environment variables are numbers in texts."""
+    return state("0") if str(value) not in {"0", "false", ""} else None
+
+
 def _utilization(by: float) -> Callable[[Value, Layout], Statement | None]:
     """A share of the card, kept between 0.3 and 0.95."""
 
@@ -177,6 +182,10 @@ TABLE: tuple[Turn, ...] = (
     Turn("update_actor_slow", ("actor_rollout_ref.model.enable_gradient_checkpointing",), _switch("false"),
          "activations are not computed again, where memory allows it",
          proof="update_actor per token falls; memory rises"),
+    Turn("update_actor_slow", ("*.NCCL_IB_DISABLE",), _zero, "collectives then go over InfiniBand where there is any",
+         "likely", "update_actor per token falls"),
+    Turn("update_actor_slow", ("*.NCCL_SOCKET_IFNAME",), _look("the fastest interface between the nodes"),
+         "collectives go over the interface that it names", proof="update_actor per token falls"),
     Turn("reward_slow", ("reward_model.launch_reward_fn_async",), _switch("true"),
          "rewards are computed beside the next phase", "likely", "reward falls to nearly nothing"),
     Turn("reward_slow", ("reward.num_workers", "reward_model.num_workers"), _more(2), "more samples are scored at once",

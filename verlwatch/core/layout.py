@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log2
 from typing import Literal, NamedTuple
 
 from verlwatch.core.statement import Statement, state
@@ -269,6 +270,11 @@ def _of_batches(config: Config, found: Layout) -> Iterator[Mismatch]:
                 "Each rank gets {per_rank} samples of a mini batch, which {key} = {micro} does not divide: the last "
                 "micro batch is smaller.", per_rank=per_rank, key=MICRO_BATCH, micro=micro),
                 (MICRO_BATCH, MINI_BATCH))  # fmt: skip
+    each = mini * n // dp if mini and dp else 0
+    if each > 1 and 2 ** round(log2(each)) != each:
+        yield Mismatch("mini_batch_no_power_of_two", "info", "possible", state(
+            "Each rank gets {each} samples of a mini batch; near a power of two ({near}) kernels are fuller.",
+            each=each, near=2 ** round(log2(each))), (MINI_BATCH, ROLLOUT_N))  # fmt: skip
     if batch and mini and (batch < mini or batch % mini):
         yield Mismatch("batch_does_not_divide", "warning", "certain", state(
             "{batch_key} = {batch} is no multiple of {mini_key} = {mini}: the last mini batch of a step is smaller.",

@@ -131,8 +131,13 @@ def _where_it_belongs(block: str, name: str, blocks: tuple[str, ...]) -> str:
 
 
 def find(config: Config, *keys: str) -> tuple[str, Value] | None:
-    """The first of ``keys`` that the configuration has, with its value."""
-    return next(((key, config[key]) for key in keys if key in config), None)
+    """The first of ``keys`` that the configuration has, with its value; ``*.NAME`` is any key that ends so."""
+    for key in keys:
+        if key in config:
+            return key, config[key]
+        if key.startswith("*.") and (long := next((k for k in config if k.endswith(key[1:])), None)):
+            return long, config[long]
+    return None
 
 
 def whole(config: Config, *keys: str) -> int | None:

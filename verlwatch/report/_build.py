@@ -8,6 +8,7 @@ from math import prod
 from verlwatch import __version__
 from verlwatch.core import advice as trying
 from verlwatch.core import layout as laying
+from verlwatch.core._work import NAMED
 from verlwatch.core._work import gpus as configured_gpus
 from verlwatch.core.statement import Statement, state
 from verlwatch.core.verl_keys import ROLLOUT, Config
@@ -35,6 +36,7 @@ from verlwatch.report._remarks import remarks
 from verlwatch.report._series import steps_of
 from verlwatch.report._steps import Steps
 from verlwatch.report._words import Words
+from verlwatch.report._words_zh_form import FORM
 
 JUDGED_FROM = 20
 """Steps that a baseline needs (docs/DETECTION.md)."""
@@ -76,13 +78,15 @@ def build(reading: Reading, words: Words, span: tuple[int, int] | None = None) -
     )
     findings = tuple(sorted(findings, key=lambda f: _SEVERITY[f.severity]))
     advice = tuple(_advice(findings, mismatches, reading.config, words))
-    named = {*SHOWN, *(a.key for a in advice), *(key for m in mismatches for key in m.keys)}
+    named = {*SHOWN, *NAMED, *(a.key for a in advice), *(key for m in mismatches for key in m.keys)}
     return Report(
         schema=SCHEMA,
         verlwatch=__version__,
         language=words.language,
         run=run_facts(reading, steps, words),
-        config=tuple(ConfigFact(key, value) for key, value in reading.config.items() if key in named),
+        config=tuple(
+            ConfigFact(key, value) for key, value in reading.config.items() if key in named or _is_of_network(key)
+        ),
         layout=_layout(reading, words),
         mismatches=tuple(_mismatch(m, reading.config, words) for m in mismatches),
         steps=remarks(steps, found, words),
@@ -100,7 +104,13 @@ def build(reading: Reading, words: Words, span: tuple[int, int] | None = None) -
         missing=missing(reading, steps, words),
         headline=_headline(steps, found, findings, mismatches, words),
         range=span,
+        words={heading: words(heading) for heading in FORM if "{" not in heading},
     )
+
+
+def _is_of_network(key: str) -> bool:
+    """Environment variables of collectives, where the configuration sets them."""
+    return key.rpartition(".")[2].startswith(("NCCL_", "TORCH_DISTRIBUTED", "GLOO_", "HCCL_"))
 
 
 def _gpus(reading: Reading) -> tuple[int | None, str]:

@@ -147,9 +147,9 @@ def _of_moment(head: str, held: Sequence[tuple[Card, Sequence[At]]], words: Word
         "certain" if len(common) >= LASTING else "likely",
         words("{card} holds {gb} GB, the others {others} GB", card=name, gb=f"{last[who]:.1f}",
               others=f"{last[who] - excess:.1f}"),
-        words("{card} is {excess} GB over the median of the other {count} cards ({moment}) since step {since}: {why}.",
-              card=name, excess=f"{excess:.1f}", count=len(held) - 1, moment=head or state("any time"), since=since,
-              why=state(cause)),
+        words("{card} is {excess} GB over the median of the other {count} cards ({moment}, {kind}) "
+              "since step {since}: {why}.", card=name, excess=f"{excess:.1f}", count=len(held) - 1,
+              moment=head or state("any time"), kind=state(card.kind), since=since, why=state(cause)),
         tuple(
             words("{card}: {gb} GB at step {step}", card=label_of(held[i][0], words), gb=f"{gb:.1f}", step=common[-1])
             for i, gb in sorted(last.items())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from verlwatch.report._words_zh_advice import ADVICE, LAYOUT
+from verlwatch.report._words_zh_advice import ADVICE, LAYOUT, LAYOUT_MORE
 from verlwatch.report._words_zh_form import FORM, GAUGES, MISSING, VERSUS
 
 LABELS: Mapping[str, str] = {
@@ -149,8 +149,8 @@ _FINDINGS: Mapping[str, str] = {
         "{card} 在第 {a} 步占 {first} GB，第 {b} 步占 {last} GB（{moment}）。"
     ),
     "{card} holds {gb} GB, the others {others} GB": "{card} 占 {gb} GB，其他卡 {others} GB",
-    "{card} is {excess} GB over the median of the other {count} cards ({moment}) since step {since}: {why}.": (
-        "自第 {since} 步起，{card} 比其他 {count} 张卡的中位数多 {excess} GB（{moment}）：{why}。"
+    "{card} is {excess} GB over the median of the other {count} cards ({moment}, {kind}) since step {since}: {why}.": (
+        "自第 {since} 步起，{card} 比其他 {count} 张卡的中位数多 {excess} GB（{moment}，{kind}）：{why}。"
     ),
     "the shards are unequal, or something accumulates there": "分片不均，或那里有东西在累积",
     "a remark: little enough to be normal": "仅供参考：差别小，属正常",
@@ -170,6 +170,7 @@ PHRASES: Mapping[str, str] = {
     **FORM,
     **VERSUS,
     **LAYOUT,
+    **LAYOUT_MORE,
     **ADVICE,
 }
 

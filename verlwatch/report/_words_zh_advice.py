@@ -58,6 +58,15 @@ LAYOUT: Mapping[str, str] = {
         "有进程打印它卸载了 {what}，而 {key} 是 false。"
     ),
 }
+LAYOUT_MORE: Mapping[str, str] = {
+    "Each rank gets {each} samples of a mini batch; near a power of two ({near}) kernels are fuller.": (
+        "每个 rank 分到 mini batch 的 {each} 条样本；接近 2 的幂（{near}）时内核更满。"
+    ),
+    "0": "0",
+    "the fastest interface between the nodes": "节点之间最快的网卡",
+    "collectives then go over InfiniBand where there is any": "有 InfiniBand 时集合通信就走它",
+    "collectives go over the interface that it names": "集合通信走它指定的网卡",
+}
 ADVICE: Mapping[str, str] = {
     "{key} = {value}: try {attempt} ({confidence})": "{key} = {value}：试 {attempt}（{confidence}）",
     "because of {finding}: {why}": "因为 {finding}：{why}",
