@@ -15,7 +15,7 @@ their attributes as JSON (``name`` where it is not that word).  ``#`` begins a r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,33 +69,48 @@ def read(path: Path) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def replay(engine: Engine, paths: Sequence[Path], run: str, rows: Sequence[Row]) -> Iterator[Passage]:
+def replay(
+    engine: Engine, paths: Sequence[Path], run: str | Mapping[str, str], rows: Sequence[Row]
+) -> Iterator[Passage]:
     """Feeds what had arrived, when it had, lets time pass between, and yields what comes of it.
+
+    ``run`` is that of all logs, or names that of each; an observer's word is of the first one that is named.
 
     Raises:
         LogError: a log cannot be read.
         TimelineError: a row names a file or a number of lines that is not there.
     """
     logs = {path.name: _Log(path) for path in paths}
-    now, errors = 0.0, dict.fromkeys(logs, "")
-    for row in rows:
+    runs = dict.fromkeys(logs, run) if isinstance(run, str) else run
+    now, behind, errors = 0.0, "", dict.fromkeys(logs, "")
+    for row, then in zip(rows, (*rows[1:], None), strict=True):
         yield from _wait(engine, now, row.at)
         now = row.at
         if row.name in logs:
             what, _, why = row.what.partition(" ")
             if what in {"readable", "unreadable"}:
                 errors[row.name] = (why or "unreadable") if what == "unreadable" else ""
-                engine.see([Sight(name, run, not error, error, changed_at=now) for name, error in errors.items()], now)
+                behind = row.name if then is not None and then[:2] == row[:2] else ""
+                engine.see(_sights(runs, errors, behind, now), now)
                 outcome = engine.tick(now)
             else:
                 data, at = logs[row.name].upto(row)
-                outcome = engine.feed(Chunk(row.name, 1, at, data, run=run), now) if data else engine.tick(now)
+                chunk = Chunk(row.name, 1, at, data, run=runs[row.name])
+                outcome = engine.feed(chunk, now) if data else engine.tick(now)
+                if row.name == behind:
+                    behind = ""
+                    engine.see(_sights(runs, errors, behind, now), now)
         elif row.name == "end":
             outcome = engine.tick(now)
         else:
-            outcome = engine.accept((_observed(row, run),), now)
+            outcome = engine.accept((_observed(row, next(iter(runs.values()))),), now)
         if outcome:
             yield Passage(outcome, now)
+
+
+def _sights(runs: Mapping[str, str], errors: Mapping[str, str], behind: str, now: float) -> list[Sight]:
+    """How the logs stand; of the one that is ``behind`` lines are there that are read next."""
+    return [Sight(name, runs[name], not why, why, name == behind, now) for name, why in errors.items()]
 
 
 class _Log:

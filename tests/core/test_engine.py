@@ -451,7 +451,7 @@ def test_the_form_of_the_state_changes_with_its_version_only() -> None:
     assert run.data is not None
     assert series.data is not None
     assert (STATE_VERSION, sorted(run.data)) == (
-        8,
+        9,
         ["apart_at", "attempts", "bar_full", "config", "courses", "early", "expected", "findings", "finished",
          "finite", "implausible", "incidents", "is_async", "is_counted",
          "judged", "life", "ordinals", "planned", "prints_total", "recent", "release", "resumed_at", "step", "step_at",

@@ -168,6 +168,11 @@ class Attempts:
             )
         return own.attempt in {0, self.current}
 
+    def is_past(self, source: str, writer: Writer) -> bool:
+        """Whether ``writer`` has told the steps of an attempt that is over."""
+        own = self._views.get((source, *writer[1:]))
+        return own is not None and own.attempt not in {0, self.current}
+
     def _view(self, source: str, generation: int, writer: Writer, step: int) -> _View:
         voice = (source, *writer[1:])
         view = self._views.get(voice)

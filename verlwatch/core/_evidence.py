@@ -12,7 +12,7 @@ from typing import Any
 from verlwatch.core.rules import Attributes, Fault
 from verlwatch.core.types import Event
 
-SETTLE_S, MOST_SETTLE_S = 3.0, 15.0
+SETTLE_S, MOST_SETTLE_S = 4.0, 15.0
 """So long after the last of them, and at most so long after the first, they are told."""
 GONE_S = 2.0
 """The same for a process that is gone: its last lines are there already."""
@@ -81,6 +81,16 @@ class Evidence:
     def is_whole(self, now: float) -> bool:
         """Whether there is any, and no more is expected."""
         return self.settles_at is not None and now >= self.settles_at
+
+    @property
+    def is_end(self) -> bool:
+        """Whether it says that nothing more is to be expected, be it in good order or not."""
+        return bool(self.ended or self.gone is not None or self.job.get("state") in _ENDS)
+
+    def turn(self, now: float) -> None:
+        """It is ``now``: where the clock was set back, the times of before count from here."""
+        back = max(0.0, self._first_at - now)
+        self._first_at, self._due_at = self._first_at - back, self._due_at - back
 
     def forget(self) -> None:
         """The run has shown that it lives, or another attempt begins."""

@@ -11,14 +11,15 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from verlwatch.core._allowed import OwnPace
+from verlwatch.core._clocks import Clocks
 from verlwatch.core._evidence import Evidence
 from verlwatch.core._ledger import Ledger
-from verlwatch.core._allowed import OwnPace
+from verlwatch.core._sight import FRESH_S, Sight, Sources
 from verlwatch.core._stage import MILESTONES, STARTS, Stages
 from verlwatch.core.incidents import Change, Conditions, Moment
 from verlwatch.core.phases import PHASES, STEP
-from verlwatch.core.rules import LIFE_RULES, SUBJECT, Allowance, LifeView, Printing, Stage
-from verlwatch.core.rules.blind import BLIND_S
+from verlwatch.core.rules import LIFE_RULES, SUBJECT, Allowance, LifeView, Printing, blind
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import Event, RunState
 from verlwatch.core.words import duration
@@ -29,10 +30,10 @@ QUEUED = frozenset({"PENDING", "CONFIGURING", "SUSPENDED", "REQUEUED", "REQUEUE_
 """States of a job in which nothing can be late.  Source: Slurm ``squeue``, JOB STATE CODES."""
 PRINTING = 6
 PAST = 32
-QUIET_FACTOR, QUIET_LEAST_S = 4.0, 300.0
-"""A run is silent when no line has come for so many times its longest pause so far, and for so long at least."""
-FRESH_S = 3600.0
-"""A log that was written within so long before it was first seen is of a run that may live."""
+LATE = frozenset({"stalled", "silent"})
+"""Rules of a run that may yet go on."""
+MARGIN_S = 0.01
+"""A turn comes so much after the time at which something is late: sums of times are rounded."""
 _STATES: Mapping[str, RunState] = {"stalled": "stalled", "silent": "silent", "ended_early": "ended early"}
 _DOING: Mapping[str, RunState] = {
     "start": "starting", "loading": "starting", "first step": "starting",
@@ -41,15 +42,7 @@ _DOING: Mapping[str, RunState] = {
 _APART = tuple(phase.name for phase in PHASES if phase.apart)
 
 
-class Sight(NamedTuple):
-    """How a source stands, as its reader sees it; ``behind`` says that bytes are there which are not judged yet."""
-
-    source: str
-    run: str
-    readable: bool = True
-    error: str = ""
-    behind: bool = False
-    changed_at: float = 0.0
+__all__ = ["OBSERVED", "Life", "Sight", "StateChange"]
 
 
 class StateChange(NamedTuple):
@@ -76,40 +69,38 @@ class Life:
         self.planned: int | None = None
         self.is_over = False
         self.config: Mapping[str, str | int | float] = {}
-        self.began_at = self.progress_at = self.heard_at = 0.0
-        self._gap_s = 0.0  # the longest pause between lines
+        self.clocks, self.sources = Clocks(), Sources()
+        self.late_steps: deque[int] = deque(maxlen=8)
+        """The last steps of this attempt that ended a stall people were told of."""
         self._source = ""  # that told of steps
         self._trainer = ""
         self._printing: dict[str, Printing] = {}
-        self._unseen: dict[str, str] = {}
-        self._unseen_at: float | None = None
-        self._is_behind = False
+        self._is_blind = False
         self._outcome = ""
         self._rule = ""  # that holds of the run now
 
     # ------------------------------------------------------------------------------------------------ what is heard
     def heard(self, now: float, *, history: bool) -> None:
         """A line of the run, of any kind, has come."""
-        if not history:
-            if self.is_live and self.heard_at:
-                self._gap_s = max(self._gap_s, now - self.heard_at)
-            self.is_live = True
-        self.began_at = self.began_at or now
-        self.progress_at = self.progress_at or now
-        self.heard_at = now
+        self.clocks.heard(now, watched=self.is_live and not history)
+        self.is_live = self.is_live or not history
 
-    def hear(self, event: Event, now: float, *, is_current: bool) -> None:
-        """Takes an occurrence; ``is_current``: its writer is of the present attempt, as far as that is known."""
+    def hear(self, event: Event, now: float, *, is_current: bool, is_past: bool, history: bool = False) -> None:
+        """Takes an occurrence.
+
+        ``is_current``: its writer is the trainer of the present attempt, as far as that is known; ``is_past``: it is
+        that of an earlier one.
+        """
         name, said = event.name, event.attributes
-        self.evidence.hear(event, now, is_current=is_current)
+        self.evidence.hear(event, now, is_current=is_current, history=history)
         if event.origin.kind not in OBSERVED:
             self._note(event, now)
-        if not is_current:
+        if is_past:
             return
         if name == "host":
             self._trainer = f"pid {said['pid']} on {said['host']}"
         if name in MILESTONES and self.step < 0:
-            self.progress_at = now
+            self.clocks.progress_at = now
         self.stages.hear(event, self.step, now)
         self._enter(now)
 
@@ -120,17 +111,20 @@ class Life:
         ``seconds`` are those of its phases, STEP without validation and checkpoint; ``timings`` as they were printed.
         """
         was_watched = self.is_live and self.is_timed and not history and self.step >= 0
-        arrived = now - self.progress_at if was_watched else None
+        arrived = now - self.clocks.progress_at if was_watched and not self.clocks.is_broken else None
         apart = {name: timings[name] for name in _APART if name in timings}
         step_s = seconds.get(STEP) or sum(
             value for name, value in seconds.items() if name in timings and name not in apart
         )
         self._outcome = self._goes_on(step, seconds, now)
-        self.pace.take(step, step_s, apart, arrived)
+        was_late = self._rule in LATE and SUBJECT in self.conditions and bool(self.conditions[SUBJECT].told)
+        if was_late:
+            self.late_steps.append(step)
+        self.pace.take(step, step_s, apart, arrived, was_late=was_late)
         self.ledger.take(seconds)
         self.step, self._source = step, source
         self._forget_death()
-        self.progress_at = now
+        self.clocks.step(now)
         self.stages.stepped(step, now)
         self._enter(now)
 
@@ -140,41 +134,47 @@ class Life:
             self.attempt = attempt
             return
         self._outcome = f"runs again: a new start after {self._reached()}"
-        self.attempt, self.step, self.is_over = attempt, -1, False
-        self.began_at = self.progress_at = now
+        self.attempt, self.step, self.is_over, self._rule = attempt, -1, False, ""
+        self.late_steps.clear()
+        self.clocks.begin(now)
         self.evidence.job, self._trainer = {}, ""
         self._forget_death()
         self.stages.begin(now)
 
     def see(self, sights: Collection[Sight], now: float) -> bool:
         """Takes how the sources of the run stand; whether that changes anything."""
-        before = (self._unseen, self._is_behind, self.is_live)
-        unseen = {one.source: one.error for one in sights if not one.readable}
-        self._is_behind = any(one.behind for one in sights)
+        was_live, was_hidden = self.is_live, self.sources.hides(self._source)
         self.is_live = self.is_live or any(now - one.changed_at < FRESH_S for one in sights)
-        if not unseen:
-            self._unseen_at = None
-        elif self._unseen_at is None:
-            self._unseen_at = now
-        self._unseen = unseen
-        return before != (self._unseen, self._is_behind, self.is_live)
+        changed = self.sources.see(sights, now)
+        if was_hidden and not self.sources.hides(self._source):
+            self.clocks.seen_again(now)
+        return changed or was_live != self.is_live
+
+    def slept(self, seconds: float) -> None:
+        """Nobody has watched for so long: that time makes nothing late."""
+        self.clocks.slept(seconds)
 
     # ------------------------------------------------------------------------------------------------ what comes of it
     def look(self, moment: Moment, gpus: int | None, *, final: bool = False) -> tuple[Change, ...]:
         """What holds at this moment; ``final``: nothing more will come, so nothing is waited for."""
         now = moment.now
-        self.progress_at, self.heard_at = min(self.progress_at, now), min(self.heard_at, now)  # a clock set back
-        if not self.is_live:
-            self._enter(now)
-            return ()
+        self.clocks.turn(now)
+        self.evidence.turn(now)
         view = self._view(now, gpus, final=final)
         found = [d for rule in LIFE_RULES for d in rule.diagnose(view)]
-        announced = [d for d in found if d.severity == "info" and self.settings.tells_finish]
         holding = [d for d in found if d.severity != "info"]
-        changes = list(self.conditions.update(holding, moment, {SUBJECT: self._outcome or self._resumed()}))
-        changes += [self.conditions.announce(d, moment) for d in announced if not self._is_told()]
-        self._rule = next((d.rule for d in reversed(holding) if d.subject == SUBJECT), "")
+        unknown = self._unknown(view)
+        outcomes = {SUBJECT: self._outcome or self._resumed(), blind.SUBJECT: "its logs can be read again"}
+        lead = next((d.rule for d in reversed(holding) if d.subject == SUBJECT), "")
+        self._rule = lead or (self._rule if SUBJECT in unknown else "")
+        self._is_blind = any(d.subject == blind.SUBJECT for d in holding)
+        was_over = bool(self.past) and self.past[-1].state == "finished"
         self._enter(now)
+        if not self.is_live or self.evidence.is_old:
+            return ()
+        changes = list(self.conditions.update(holding, moment, outcomes, unknown))
+        if not was_over and self.settings.tells_finish:
+            changes += [self.conditions.announce(d, moment) for d in found if d.severity == "info"]
         self.conditions.forget(moment.attempt, moment.step)
         return tuple(changes)
 
@@ -185,14 +185,14 @@ class Life:
     def _times(self) -> Iterator[float]:
         if (settles_at := self.evidence.settles_at) is not None:
             yield settles_at
-        if self._unseen_at is not None:
-            yield self._unseen_at + BLIND_S
+        if self.sources.unseen_at is not None:
+            yield self.sources.unseen_at + blind.BLIND_S + MARGIN_S
         if not self.is_timed or self.is_over:
             return
-        allowed = self._allowance(self.stages.now).seconds
+        allowed, clocks = self._allowance(), self.clocks
         for factor in (1.0, 2.0, 3.0):
-            yield self.progress_at + factor * allowed
-            yield self.heard_at + factor * self._quiet_s()
+            yield clocks.progress_at + factor * allowed.seconds + MARGIN_S
+            yield clocks.heard_at + factor * self._quiet_s(allowed) + MARGIN_S
 
     @property
     def state(self) -> RunState:
@@ -201,7 +201,7 @@ class Life:
             return "finished"
         if self._rule:
             return _STATES.get(self._rule, "crashed")
-        if self._unseen or not self.is_live:
+        if self._is_blind or not self.is_live:
             return "unknown"
         return _DOING.get(self.stages.now.name, "running")
 
@@ -234,9 +234,9 @@ class Life:
         """How what was open has ended, if a step ends it."""
         if SUBJECT not in self.conditions:
             return ""
-        if self._rule not in {"stalled", "silent"}:
+        if self._rule not in LATE:
             return f"goes on with step {step}: what failed has ended no training"
-        waited = duration(max(0.0, now - self.progress_at))
+        waited = duration(max(0.0, now - self.clocks.progress_at))
         parts = {name: value for name, value in seconds.items() if name != STEP}
         longest = max(parts, key=lambda name: parts[name], default=None)
         most = f"; {longest} took {duration(parts[longest])} of it" if longest else ""
@@ -248,50 +248,59 @@ class Life:
     def _resumed(self) -> str:
         return "goes on: lines come again" if self._rule == "silent" else ""
 
-    def _is_told(self) -> bool:
-        """Whether the end has been announced."""
-        return bool(self.past) and self.past[-1].state == "finished"
+    def _unknown(self, view: LifeView) -> frozenset[str]:
+        """What is not known to be over though nothing says that it lasts: nobody sees it."""
+        if not self.sources.is_known:
+            return frozenset({SUBJECT, blind.SUBJECT})
+        is_unseen = view.waited_s is None and self._rule in LATE and not (self._outcome or self.is_over)
+        return frozenset({SUBJECT}) if is_unseen else frozenset()
 
     def _enter(self, now: float) -> None:
         state = self.state
         if not self.past or self.past[-1].state != state:
             self.past.append(StateChange(state, now, self.attempt, self.step))
 
-    def _allowance(self, stage: Stage) -> Allowance:
-        return self.pace.allowance(self.step, stage.name, self.config, self.settings.patience)
+    def _allowance(self) -> Allowance:
+        stage, patience = self.stages.now.name, self.settings.patience
+        return self.pace.allowance(self.step, stage, self.config, patience, self.planned)
 
-    def _quiet_s(self) -> float:
-        return max(QUIET_LEAST_S, QUIET_FACTOR * self._gap_s) if self._gap_s else float("inf")
+    def _quiet_s(self, allowed: Allowance) -> float:
+        """How long it may say nothing at all: what a validation or checkpoint may take comes on top."""
+        usual_s = self.pace.usual_s
+        return self.clocks.quiet_s + allowed.seconds - usual_s if usual_s and self.step >= 0 else float("inf")
 
     def _view(self, now: float, gpus: int | None, *, final: bool) -> LifeView:
         evidence = self.evidence
         told = evidence.settles_at is not None and (final or (self.is_timed and evidence.is_whole(now)))
-        stage = self.stages.told()
-        blind = self._source in self._unseen or (not self._source and bool(self._unseen))
-        waits = self.evidence.job.get("state") in QUEUED
-        judged = self.is_timed and self.began_at > 0.0 and not (self.is_over or self._is_behind or blind or waits)
+        told = told and not self.is_over
+        sources, clocks, allowed = self.sources, self.clocks, self._allowance()
+        seen = sources.is_known and not (sources.is_behind or sources.hides(self._source))
+        ended = self.is_over or (told and evidence.is_end) or evidence.job.get("state") in QUEUED
+        judged = self.is_timed and self.is_live and clocks.began_at > 0.0 and seen and not ended
+        until = evidence.began_at if told and evidence.began_at else now
+        lived_s = until - clocks.began_at if clocks.began_at and self.is_timed else 0.0
         return LifeView(
             run=self.run,
             now=now,
             attempt=self.attempt,
             step=self.step,
             planned=self.planned,
-            waited_s=now - self.progress_at if judged else None,
-            allowed=self._allowance(self.stages.now),
-            heard_s=now - self.heard_at,
-            quiet_s=self._quiet_s(),
-            stage=stage,
+            waited_s=now - clocks.progress_at if judged else None,
+            allowed=allowed,
+            heard_s=now - clocks.heard_at,
+            quiet_s=self._quiet_s(allowed),
+            stage=self.stages.told(),
             printing=tuple(sorted(self._printing.values(), key=lambda one: -one.at)) if judged else (),
             trainer=self._trainer,
-            unseen=tuple(f"{source}: {error}" if error else source for source, error in self._unseen.items()),
-            unseen_s=0.0 if self._unseen_at is None else now - self._unseen_at,
-            faults=tuple(evidence.faults) if told and not self.is_over else (),
-            gone=evidence.gone if told and not self.is_over else None,
-            job=evidence.job if told and not self.is_over else {},
+            unseen=sources.words(),
+            unseen_s=0.0 if sources.unseen_at is None else now - sources.unseen_at,
+            faults=tuple(evidence.faults) if told else (),
+            gone=evidence.gone if told else None,
+            job=evidence.job if told else {},
             ended=evidence.ended if told else "",
             is_over=self.is_over,
-            lived_s=now - self.began_at if self.began_at and self.is_timed else self.ledger.whole_s,
-            ledger=tuple(self.ledger.facts(gpus, now - self.began_at if self.is_timed else 0.0)),
+            lived_s=lived_s or self.ledger.whole_s,
+            ledger=tuple(self.ledger.facts(gpus, lived_s)),
         )
 
     # ------------------------------------------------------------------------------------------------ state
@@ -305,7 +314,8 @@ class Life:
             "past": [list(change) for change in self.past],
             "is_live": self.is_live,
             "attempt": self.attempt,
-            "times": [self.began_at, self.progress_at, self.heard_at, self._gap_s],
+            "clocks": self.clocks.state(),
+            "late_steps": list(self.late_steps),
             "source": self._source,
             "trainer": self._trainer,
             "evidence": self.evidence.state(),
@@ -320,7 +330,8 @@ class Life:
         self.ledger.restore(data["ledger"])
         self.past.extend(StateChange(*change) for change in data["past"])
         self.is_live, self.attempt = data["is_live"], data["attempt"]
-        self.began_at, self.progress_at, self.heard_at, self._gap_s = data["times"]
+        self.clocks.restore(data["clocks"])
+        self.late_steps.extend(data["late_steps"])
         self._source, self._trainer, self._rule = data["source"], data["trainer"], data["rule"]
         self.evidence.restore(data["evidence"])
-        self._is_behind = True  # until somebody has looked at its sources
+        self.sources.forget()

@@ -25,7 +25,9 @@ STRAYS, STRAYS_OF = 15, 40
 """So many contradictions among so many steps are no restart any more."""
 RESUMING = 3
 """So many steps after a resume open nothing by themselves."""
-STATE_VERSION = 8
+OF_ONE_STEP = frozenset({"phase_spike", "early_slow", "limit"})
+"""Rules about one slow step: where people know it as a stall already, it is no second message."""
+STATE_VERSION = 9
 _THROUGHPUT_KEY = "perf/throughput"
 Book = OpenIncidents | Conditions
 
@@ -114,9 +116,10 @@ class Run:
         if event.name == "resume":
             self.attempts.restarted(origin.source, origin.writer)
         is_current = self.attempts.is_current(origin.source, origin.writer)
-        if is_current and self.life.starts_anew(event):
+        is_past = self.attempts.is_past(origin.source, origin.writer)
+        if not is_past and self.life.starts_anew(event):
             self._restart(self.attempts.current, now, told)
-        self.life.hear(event, now, is_current=is_current)
+        self.life.hear(event, now, is_current=is_current, is_past=is_past, history=told.history)
         if not is_current:
             return
         total = event.attributes.get("total")
@@ -284,6 +287,8 @@ class Run:
     def _calm(self, moment: Moment, incident: Incident) -> Calm:
         """A step that validates, saves or follows a resume opens nothing by itself: what lasts is told after it."""
         lead = incident.diagnoses[0]
+        if lead.rule in OF_ONE_STEP and incident.opened_step in self.life.late_steps:
+            return calm(incident, moment.now, self.settings, self.silences)._replace(mute="told as a stall")
         is_apart = phases.is_apart(lead.subject) or bool(lead.title)
         begins_here = moment.mute == "resume" or incident.opened_step == moment.step
         mute = moment.mute if begins_here and not is_apart else None

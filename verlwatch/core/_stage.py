@@ -104,10 +104,10 @@ class Stages:
         if stage.name not in {"step", "first step", "validation"} or self._counted_at < stage.since_at:
             return stage
         running = sum(self._running.values())
-        if running and stage.name != "validation":
-            return Stage("gen", stage.since_at, f"{stage.words}: the engines work on {running} requests")
         if running:
-            return stage._replace(words=f"{stage.words}: the engines work on {running} requests")
+            name = stage.name if stage.name == "validation" else "gen"
+            requests = "1 request" if running == 1 else f"{running} requests"
+            return Stage(name, stage.since_at, f"{stage.words}: the engines work on {requests}")
         return stage._replace(words=f"{stage.words}: the engines are idle, so it is behind generation")
 
     def state(self) -> dict[str, Any]:

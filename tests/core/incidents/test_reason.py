@@ -111,6 +111,7 @@ TABLE: Sequence[Row] = [
     ("it fires in a step that validates", UNTOLD, Calm(mute="validation"), None, "validation"),
     ("it fires in a step that saves", UNTOLD, Calm(mute="checkpoint"), None, "checkpoint"),
     ("it fires in the first steps of a resume", UNTOLD, Calm(mute="resume"), None, "resume"),
+    ("it is the step that people know as a stall", UNTOLD, Calm(mute="told as a stall"), None, "told as a stall"),
     ("it ends in a step that validates", CLOSED, Calm(mute="validation"), "resolved", None),
     ("the run is done", DONE, Calm(), "finished", None),
     ("the run is done, as people know", replace(DONE, told=(said("finished"),)), Calm(), None, "nothing new"),

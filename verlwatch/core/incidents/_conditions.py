@@ -7,7 +7,7 @@ that was stuck turns out to be dead): that is the same incident, which has becom
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -47,19 +47,34 @@ class Conditions:
         return subject in self._open
 
     def update(
-        self, diagnoses: Sequence[Diagnosis], moment: Moment, outcomes: Mapping[str, str] | None = None
+        self,
+        diagnoses: Sequence[Diagnosis],
+        moment: Moment,
+        outcomes: Mapping[str, str] | None = None,
+        unknown: Collection[str] = (),
     ) -> tuple[Change, ...]:
-        """Takes everything that holds now; ``outcomes`` word by subject how that ended which holds no longer."""
+        """Takes everything that holds now.
+
+        ``outcomes`` word by subject how that ended which holds no longer; ``unknown`` are subjects of which nobody
+        knows: what was open of them stays open.
+        """
         left = by_subject(diagnoses)
-        self._accepted = {s: rule for s, rule in self._accepted.items() if s in left and left[s].rule == rule}
+        self._accepted = {
+            subject: rule
+            for subject, rule in self._accepted.items()
+            if (left[subject].rule == rule if subject in left else subject in unknown)
+        }
         for subject in self._accepted:
-            del left[subject]
-        changes = [
-            Change(known, _grown(known, left[subject]))
-            if subject in left
-            else self._closed(known, Ending("resolved", moment.step), moment, (outcomes or {}).get(subject, ""))
-            for subject, known in list(self._open.items())
-        ]
+            left.pop(subject, None)
+        changes = []
+        for subject, known in list(self._open.items()):
+            if subject in left:
+                changes.append(Change(known, _grown(known, left[subject])))
+            elif subject in unknown:
+                changes.append(Change(known, known))
+            else:
+                end = Ending("resolved", moment.step)
+                changes.append(self._closed(known, end, moment, (outcomes or {}).get(subject, "")))
         changes += [self._opened(diagnosis, moment) for subject, diagnosis in left.items() if subject not in self._open]
         over = {change.after.id for change in changes}
         untold = [Change(incident, incident) for incident in self._lately if incident.id not in over]

@@ -22,7 +22,7 @@ HOUR_S = 3600.0
 MUTE_S = 900.0
 """So long at most a validation, a checkpoint or a resume keeps an incident from being told."""
 
-Mute = Literal["validation", "checkpoint", "resume"]
+Mute = Literal["validation", "checkpoint", "resume", "told as a stall"]
 Held = Literal[
     "nothing new",
     "repeat not due",
@@ -35,6 +35,7 @@ Held = Literal[
     "validation",
     "checkpoint",
     "resume",
+    "told as a stall",
     "flapping",
     "told just now",
 ]

@@ -65,7 +65,7 @@ def death(
     return found(
         rule,
         view,
-        title + (f", at {view.last_step()}" if at is None else at),
+        title + (f", {view.at()}" if at is None else at),
         facts=(*facts, *where_it_was(view)),
         evidence=(line for fault in (*faults, *others) for line in words(fault)),
         advice=advice,

@@ -91,3 +91,11 @@ class LifeView:
         if self.step < 0:
             return "no step yet" + (f" of {self.planned}" if self.planned else "")
         return f"step {self.step}" + (f" of {self.planned}" if self.planned else "")
+
+    def since(self) -> str:
+        """After what it goes on or hangs, in words."""
+        return f"after {self.last_step()}" if self.step >= 0 else "since its start"
+
+    def at(self) -> str:
+        """Where it ended, in words."""
+        return f"at {self.last_step()}" if self.step >= 0 else "before its first step"

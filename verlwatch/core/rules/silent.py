@@ -29,7 +29,7 @@ def diagnose(view: LifeView) -> tuple[Diagnosis, ...]:
         found(
             NAME,
             view,
-            f"silent: no line for {duration(view.heard_s)} after {view.last_step()}",
+            f"silent: no line for {duration(view.heard_s)} {view.since()}",
             severity="critical" if view.heard_s >= CRITICAL * limit else "warning",
             facts=lateness(view),
             evidence=("no log of the run has grown since",),

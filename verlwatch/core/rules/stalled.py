@@ -32,7 +32,7 @@ def diagnose(view: LifeView) -> tuple[Diagnosis, ...]:
         found(
             NAME,
             view,
-            f"stuck{doing}: no progress for {duration(view.waited_s)} after {view.last_step()}",
+            f"stuck{doing}: no progress for {duration(view.waited_s)} {view.since()}",
             severity="critical" if view.waited_s >= CRITICAL * view.allowed.seconds else "warning",
             facts=(*lateness(view), ("Still printing", "; ".join(_printing(view)))),
             evidence=("lines still arrive, and none of them tells of progress",),
@@ -63,7 +63,8 @@ def lateness(view: LifeView) -> Iterator[tuple[str, str]]:
 
 
 def _printing(view: LifeView) -> Iterator[str]:
-    for one in view.printing[:3]:
+    since = view.now - (view.waited_s or 0.0)
+    for one in [one for one in view.printing if one.at > since][:3]:
         ago = duration(max(0.0, view.now - one.at))
         yield f"{one.writer or 'the driver'}, {ago} ago: {one.last[:100]}"
 
