@@ -106,7 +106,7 @@ def found(rule: str, title: str) -> Diagnosis:
 
 def test_a_run_that_is_stuck_reads_as_a_person_would_write_it() -> None:
     message = in_language(composed(found("stalled", "stuck in gen"), "repeated"), "zh")
-    assert message.title == "run-a：仍然：卡在 gen（生成）：已有 15 分钟没有进展（进度：第 7/100 步）"
+    assert message.title == "run-a：仍然：卡在 gen（生成）：第 7/100 步之后已有 15 分钟没有进展"
     facts = dict(message.facts)
     assert facts["允许时长"] == "310 秒（自身各步 95 分位（124 秒）的 2.5 倍）"
     assert facts["首次告知"] == "60 分钟前"
@@ -122,7 +122,7 @@ def test_what_is_still_printed_stays_as_it_is_printed() -> None:
 
 def test_a_death_reads_as_a_person_would_write_it() -> None:
     message = in_language(composed(found("device_oom", "GPU out of memory on rank 3 in gen"), "opened"), "zh")
-    assert message.title == "run-a：GPU 显存不足：rank 3，阶段 gen（生成）（进度：第 7/100 步）"
+    assert message.title == "run-a：GPU 显存不足：rank 3，阶段 gen（生成）（在第 7/100 步）"
     assert dict(message.facts)["剩余"] == "1 GiB（共 80 GiB）"
 
 
@@ -156,6 +156,10 @@ def test_a_run_that_is_done_reads_as_a_person_would_write_it() -> None:
             "rank 3 与同组的差距已恢复原样（相差 0.6 GB），第 9 步",
         ),
         (
+            "rank 3 does other work than the cards that it was compared with",
+            "rank 3 与此前相比较的卡做的不是同样的工作",
+        ),
+        (
             "rank 3 has stayed where it is for 200 steps; this is its normal now",
             "rank 3 的差距已有 200 步没有变化，今后视为正常",
         ),
@@ -164,7 +168,7 @@ def test_a_run_that_is_done_reads_as_a_person_would_write_it() -> None:
 def test_how_it_ended_is_said_in_chinese(outcome: str, shown: str) -> None:
     message = in_language(composed(diagnoses()["stalled"][0], "resolved", outcome=outcome), "zh")
     assert message.title == f"run-a：{shown}"
-    was = "卡在 gen（生成）：已有 15 分钟没有进展（进度：第 7/100 步）"
+    was = "卡在 gen（生成）：第 7/100 步之后已有 15 分钟没有进展"
     assert message.summary == f"此前：{was}；发现之后 61 分钟结束。"
 
 

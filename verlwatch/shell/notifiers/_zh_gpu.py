@@ -42,6 +42,7 @@ _TITLES = (
         r"(.+) has stayed where it is for ([0-9]+) steps; this is its normal now",
         "{0:c} 的差距已有 {1} 步没有变化，今后视为正常",
     ),
+    (r"(.+) does other work than the cards that it was compared with", "{0:c} 与此前相比较的卡做的不是同样的工作"),
     (
         rf"(.+) holds what its peers hold again \({_GB} (?:more|less)\), at step ([0-9]+)",
         "{0:c} 的显存已与同组相同（相差 {1}），第 {2} 步",

@@ -7,18 +7,12 @@ from verlwatch.shell.notifiers._zh_rule import Words, exactly
 
 _STEP = r"(step [0-9]+(?: of [0-9]+)?|no step yet(?: of [0-9]+)?)"
 _LASTED = r"([0-9.e+]+ (?:s|min|h))"
-_PROGRESS = "进度："
+_AFTER = r"(after step [0-9]+(?: of [0-9]+)?|since its start)"
 _TITLES = (
-    (rf"silent: no line for {_LASTED} after {_STEP}", f"沉默：已有 {{0:n}}没有任何日志（{_PROGRESS}{{1:v}}）"),
+    (rf"silent: no line for {_LASTED} {_AFTER}", "沉默：{1:v}已有 {0:n}没有任何日志"),
     (rf"nothing has been printed for {_LASTED}, by no process of the run", "已有 {0:n}没有任何进程打印过任何内容"),
-    (
-        rf"stuck in (.+?): no progress for {_LASTED} after {_STEP}",
-        f"卡在{{0:p}}：已有 {{1:n}}没有进展（{_PROGRESS}{{2:v}}）",
-    ),
-    (rf"stuck: no progress for {_LASTED} after {_STEP}", f"卡住：已有 {{0:n}}没有进展（{_PROGRESS}{{1:v}}）"),
-    (rf"silent: no line for {_LASTED} since its start", "沉默：启动以来已有 {0:n}没有任何日志"),
-    (rf"stuck in (.+?): no progress for {_LASTED} since its start", "卡在{0:p}：启动以来已有 {1:n}没有进展"),
-    (rf"stuck: no progress for {_LASTED} since its start", "卡住：启动以来已有 {0:n}没有进展"),
+    (rf"stuck in (.+?): no progress for {_LASTED} {_AFTER}", "卡在{0:p}：{2:v}已有 {1:n}没有进展"),
+    (rf"stuck: no progress for {_LASTED} {_AFTER}", "卡住：{1:v}已有 {0:n}没有进展"),
     (rf"no progress for {_LASTED}, where {_LASTED} are allowed", "已有 {0:n}没有进展，按自身节奏最多允许 {1:n}"),
     (r"blind: its log cannot be read", "看不见：日志无法读取"),
     (r"its logs can be read again", "日志又可以读取了"),
@@ -35,8 +29,7 @@ _TITLES = (
     (rf"goes on: (step [0-9]+) came after {_LASTED}", "恢复进展：{0:v}用了 {1:n}"),
     (r"goes on: lines come again", "恢复：又有日志了"),
     (r"ended at step ([0-9]+) of ([0-9]+), without an error", "提前结束于第 {0}/{1} 步，没有报错"),
-    (r"(.+), before its first step", "{0:t}（尚未完成任何一步）"),
-    (rf"(.+), at {_STEP}", f"{{0:t}}（{_PROGRESS}{{1:v}}）"),
+    (r"(.+), (at step [0-9]+(?: of [0-9]+)?|before its first step)", "{0:t}（{1:v}）"),
     (r"host out of memory: (.+) was killed", "主机内存不足：{0} 被终止"),
     (r"host out of memory", "主机内存不足"),
     (r"(.+) out of memory on rank (.+?) in (\S+)", "{0} 显存不足：rank {1:n}，阶段{2:p}"),
@@ -73,6 +66,10 @@ _TITLES = (
     (r"(.+) died", "{0} 已死"),
 )
 _VALUES = (
+    (r"after (step .+)", "{0:v}之后"),
+    (r"at (step .+)", "在{0:v}"),
+    (r"since its start", "自启动以来"),
+    (r"before its first step", "尚未完成任何一步"),
     (r"step ([0-9]+) of ([0-9]+)", "第 {0}/{1} 步"),
     (r"step ([0-9]+)", "第 {0} 步"),
     (r"no step yet of ([0-9]+)", "尚未完成任何一步（共 {0} 步）"),
