@@ -69,7 +69,7 @@ def test_a_leaking_host_is_told_with_growth_limit_and_lead() -> None:
     assert course.first <= 125  # full at 145
     found = course.last
     assert (found.rule, found.subject, found.severity) == ("host_memory_forecast", "cpu_memory_used_gb", "warning")
-    assert found.title.startswith("host memory will be full in 19 steps, about 65 min")
+    assert found.title.startswith("host memory will be full in 19 to 20 steps, about 64 min")
     facts = dict(found.facts)
     assert facts["Limit"] == "95% of 1,000 GB by runs[].host_memory, where Ray kills (RAY_memory_usage_threshold)"
     assert facts["Growth"].startswith(("9.", "10"))

@@ -8,10 +8,10 @@ autocorrelation at lag k.  rho comes from the differences of neighbours, less th
 bend touches: their correlation is -(1 - rho)/2.  What wanders for good is not covered by that: the interval is never
 narrower than that of the mean of n differences, each as large as m steps bring, over √m.
 
-*Window*: how far back the same growth goes is not known.  From the shortest window to the longest, intervals are
-intersected, as long as they meet (Goldenshluger & Nemirovski 1997, the rule of intersecting intervals): a leak that
-has just begun is seen by a short window, one that goes on by a long one, and where growth has ended the short windows
-say so.
+*Window*: how far back the same growth goes is not known.  From the shortest window to the longest, the last counts
+whose slope lies in the intervals of all shorter ones (after the rule of intersecting intervals, Goldenshluger &
+Nemirovski 1997, and stricter): a leak that has just begun is seen by a short window, one that goes on by a long one,
+and where growth has ended the short windows say so.
 
 *Two scales*: the last 60 steps, and the highest values of each ten steps, 30 times ten.  Memory that is taken and
 given back time and again is a saw-tooth: each tooth grows, and says nothing.  So growth counts on new ground only,
@@ -127,30 +127,31 @@ def wandering(points: Sequence[Point], along: float) -> float:
     return Z * _spread(steps) * sqrt(_WANDERING / n) * n / max(1, points[-1][0] - points[0][0])
 
 
-def growth(points: Sequence[Point], windows: Sequence[int] = WINDOWS, least: float = 0.0) -> Growth | None:
+def growth(points: Sequence[Point], *, least: float = -inf, now: int | None = None) -> Growth | None:
     """The growth of the longest last window in which it was the same.
 
-    None for too few points, and where it is certainly no more than ``least``.
+    None for too few points, and where it is certainly no more than ``least``.  The level is that of the step ``now``,
+    or of the last one.
     """
     rho = carried_over([value for _, value in points])
+    bottom, top = -inf, inf
     known: tuple[Span, Sequence[Point]] | None = None
-    for size in windows:
+    for size in WINDOWS:
         window = points[-size:]
         found = slope(window, rho)
         if found is None:
             continue
-        half = wandering(window, found.mid)
-        low, high = min(found.low, found.mid - half), max(found.high, found.mid + half)
-        if known is not None:
-            low, high = max(low, known[0].low), min(high, known[0].high)
-        if low > high:
+        if not bottom <= found.mid <= top:
             break
-        if high <= least:
+        half = wandering(window, found.mid)
+        found = Span(min(found.low, found.mid - half), found.mid, max(found.high, found.mid + half))
+        bottom, top = max(bottom, found.low), min(top, found.high)
+        if top <= least:
             return None
-        known = Span(low, min(max(found.mid, low), high), high), window
+        known = found, window
         if len(window) < size:
             break
-    return None if known is None else _at_its_end(_slowed(*known), known[1])
+    return None if known is None else _as_of(points[-1][0] if now is None else now, _slowed(*known), known[1])
 
 
 def _slowed(span: Span, window: Sequence[Point]) -> Span:
@@ -170,12 +171,11 @@ def _ends_before(limit: float, found: Growth, points: Sequence[Point]) -> bool:
     return found.level + later.mid * found.seen / 2 * kept / (1 - kept) < limit
 
 
-def _at_its_end(span: Span, window: Sequence[Point]) -> Growth:
-    last = window[-1][0]
-    rests = [value + span.mid * (last - step) for step, value in window]
+def _as_of(now: int, span: Span, window: Sequence[Point]) -> Growth:
+    rests = [value + span.mid * (now - step) for step, value in window]
     later = rests[len(rests) // 2 :]
     level = median(rests[-LATEST:])
-    seen = last - window[0][0]
+    seen = window[-1][0] - window[0][0]
     return Growth(
         slope=span,
         level=level,
@@ -218,12 +218,12 @@ class Trend:
             return None
         full = self.points[-1][0] % BLOCK == BLOCK - 1
         tops = list(self.tops)[: None if full else -1]
-        first = self.points[0][0]
+        first, now = self.points[0][0], self.points[-1][0]
         earlier = max((top for step, top in tops if step < first), default=-inf)
         if told:
-            found = (_goes_on(list(self.points), limit), _goes_on(tops, limit))
+            found = tuple(_goes_on(points, limit, now) for points in (list(self.points), tops))
         else:
-            found = (_begins(list(self.points), LATEST, limit, earlier), _begins(tops, LATEST_TOPS, limit))
+            found = (_begins(list(self.points), LATEST, limit, now, earlier), _begins(tops, LATEST_TOPS, limit, now))
         return min((lead for lead in found if lead), key=lambda lead: lead.steps.mid, default=None)
 
     def state(self) -> dict[str, Any]:
@@ -240,13 +240,13 @@ class Trend:
         return self
 
 
-def _begins(points: Sequence[Point], latest: int, limit: float, earlier: float = -inf) -> Lead | None:
+def _begins(points: Sequence[Point], latest: int, limit: float, now: int, earlier: float = -inf) -> Lead | None:
     """As far as one scale tells; ``earlier`` is the top before it."""
     values = [value for _, value in points]
     if len(points) < WINDOWS[0] or max(values[-latest:]) <= max(earlier, *values[:-latest]):
         return None
     age = points[-1][0] - points[0][0]
-    found = growth(points, least=max(0.0, (limit - max(values)) / (LONG_REACH * age)))
+    found = growth(points, least=max(0.0, (limit - max(values)) / (LONG_REACH * age)), now=now)
     if found is None or found.slope.low <= 0.0:
         return None
     recent = max(latest, round(len(points) * found.seen / age / 3))
@@ -258,8 +258,8 @@ def _begins(points: Sequence[Point], latest: int, limit: float, earlier: float =
     return Lead(found, steps)
 
 
-def _goes_on(points: Sequence[Point], limit: float) -> Lead | None:
-    found = growth(points) if len(points) >= WINDOWS[0] else None
+def _goes_on(points: Sequence[Point], limit: float, now: int) -> Lead | None:
+    found = growth(points, now=now) if len(points) >= WINDOWS[0] else None
     if found is None or found.slope.low <= 0.0:
         return None
     steps = time_to(found, limit)
