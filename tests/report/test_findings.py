@@ -158,3 +158,15 @@ def test_what_is_missing_is_said_with_how_to_turn_it_on(tmp_path: Path) -> None:
     assert found.headline == "No step with timing was found."
     with_engine = reported(tmp_path, *steps(4), *vllm(9, 0, 30.0))
     assert not any("KV cache" in m.what for m in with_engine.missing)
+
+
+def test_a_command_line_says_what_is_configured_where_nothing_else_does(tmp_path: Path) -> None:
+    command = (
+        "+ python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.n=8 trainer.nnodes=2 trainer.n_gpus_per_node=4 "
+        "actor_rollout_ref.actor.fsdp_config.param_offload=True"
+    )
+    found = reported(tmp_path, command, *steps(5))
+    assert found.run.gpus == 8
+    assert dict(found.config)["actor_rollout_ref.actor.fsdp_config.param_offload"] == "true"
+    printed = config(trainer__nnodes=1, trainer__n_gpus_per_node=4)
+    assert reported(tmp_path, command, *printed, *steps(5)).run.gpus == 4

@@ -63,7 +63,6 @@ class Reading:
         self.transitions: list[Transition] = []
         self.releases: dict[int, str] = {}
         self.config: dict[str, Value] = {}
-        self.overrides: dict[str, Value] = {}
         self.meshes: list[layout.Mesh] = []
         self.shapes: list[layout.Shape] = []
         self.offloads: dict[str, bool] = {}
@@ -119,7 +118,21 @@ def _config(reading: Reading, event: Event, _: int) -> None:
 
 
 def _overrides(reading: Reading, event: Event, _: int) -> None:
-    reading.overrides.update(event.attributes)
+    """A command line says what is configured where the log does not print all of it."""
+    given = {key: _typed(str(value)) for key, value in event.attributes.items()}
+    reading.config = {**given, **reading.config}
+
+
+def _typed(text: str) -> Value:
+    """A value of the command line as the configuration would hold it."""
+    if text.lower() in {"true", "false"}:
+        return text.lower()
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _mesh(reading: Reading, event: Event, step: int) -> None:
