@@ -453,7 +453,7 @@ def test_the_form_of_the_state_changes_with_its_version_only() -> None:
     assert (STATE_VERSION, sorted(run.data)) == (
         9,
         ["apart_at", "attempts", "bar_full", "config", "courses", "early", "expected", "findings", "finished",
-         "finite", "implausible", "incidents", "is_async", "is_counted",
+         "finite", "forecasts", "hardware", "implausible", "incidents", "is_async", "is_counted",
          "judged", "life", "ordinals", "planned", "prints_total", "recent", "release", "resumed_at", "step", "step_at",
          "steps_seen", "waiting"],
     )  # fmt: skip

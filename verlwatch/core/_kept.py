@@ -34,6 +34,7 @@ def kept(run: Run) -> dict[str, Any]:
         "incidents": run.incidents.state(),
         "findings": run.findings.state(),
         "life": run.life.kept(),
+        "hardware": run.hardware.state(run.heard_at),
         **run.judged.state(),
         **{name: getattr(run, name) for name in _AS_THEY_ARE},
         "config": run.config,
@@ -55,6 +56,7 @@ def take_up(run: Run, data: Mapping[str, Any]) -> None:
     run.config = dict(data["config"])
     run.resumed_at = (data["resumed_at"][0], data["resumed_at"][1])
     run.ordinals.restore(data["ordinals"])
+    run.hardware.restore(data["hardware"], policy)
     life = run.life
     life.restore(data["life"])
     life.step, life.planned, life.is_over = run.step, run.planned, run.finished

@@ -9,6 +9,7 @@ from typing import Any
 
 from verlwatch.core import phases, steps
 from verlwatch.core._attempts import Attempts
+from verlwatch.core._hardware import Hardware
 from verlwatch.core._judged import JudgedSeries
 from verlwatch.core._kept import kept, take_up
 from verlwatch.core._life import OBSERVED, Life, Sight
@@ -44,6 +45,7 @@ class Run:
         self.incidents = OpenIncidents(settings.policy)
         self.judged = JudgedSeries(name, settings)
         self.life = Life(name, settings)
+        self.hardware = Hardware(name, settings.policy)
         self.findings = Conditions(settings.policy)
         """What step rules say that is no change of a time: a loss that is not finite, memory that runs out."""
         self.step = -1
@@ -91,15 +93,16 @@ class Run:
             self.strays.append(not place.echo and (place.began or not place.current or behind))
         if not place.current:
             return
+        facts = self._facts(samples, timings)
         if place.began:
             self._begin(place.attempt, now, told)
         if timings and samples.step > self.step:
             if self.finished:  # whatever said that it was the end, it was not
                 self.finished = self.bar_full = False
             self.step, self.step_at = samples.step, now
-            self._advance(samples, timings, now, told)
+            self._advance(samples, facts.seconds, timings, now, told)
         if timings or _THROUGHPUT_KEY in samples.values:
-            self._judge(samples, timings, place.attempt, now, told)
+            self._judge(samples, facts, timings, place.attempt, now, told)
         if self.bar_full:
             self._end(now, told)
 
@@ -111,6 +114,8 @@ class Run:
             self._take(step, now, told)
         if event.name == "fault":
             self.judged.finite.hear(event)
+        if self.hardware.cards.hear(event, self.step, now) and self.hardware.cards.changed:
+            self._look_at_cards(now, told)
         if event.name == "config":
             self._configure(named(event.attributes), now, told)
         if event.name == "resume":
@@ -138,12 +143,25 @@ class Run:
             self.judged.begin_anew()
         self.config.update(config)
 
-    def _advance(self, samples: Samples, timings: dict[str, float], now: float, told: Told) -> None:
+    def _facts(self, samples: Samples, timings: dict[str, float]) -> steps.StepFacts:
+        """What the step line tells, by the release that its keys are of."""
+        self.release = steps.release(samples.values, samples.decimals) or self.release
+        self.prints_total = self.prints_total or steps.TOTAL_TOKENS in samples.values
+        return steps.read(samples.values, self.release, timings, prints_total=self.prints_total)
+
+    def _advance(
+        self, samples: Samples, seconds: Mapping[str, float], timings: dict[str, float], now: float, told: Told
+    ) -> None:
         """A further step of the current attempt has come."""
-        release = steps.release(samples.values, samples.decimals) or self.release
-        seconds = steps.read(samples.values, release, timings, prints_total=self.prints_total).seconds
         self.life.stepped(samples.origin.source, samples.step, seconds, timings, now, history=told.history)
         self.life.ledger.score(samples.step, samples.values)
+        if self.hardware.cards.cards:
+            self.hardware.cards.stepped(samples.step, now, seconds)
+            self._look_at_cards(now, told)
+
+    def _look_at_cards(self, now: float, told: Told) -> None:
+        moment = Moment(self.name, self.attempts.current, self.step, now)
+        self._tell(self.hardware.look(moment), moment, told, self.hardware.conditions)
 
     def live(self, now: float, told: Told, *, final: bool = False) -> None:
         """Lets the life of the run be judged at ``now``; ``final``: its logs have come to their end."""
@@ -158,6 +176,7 @@ class Run:
         if self.life.evidence.settles_at is not None or self.finished:
             self.live(now, told, final=True)
         self.life.begin(attempt, now)
+        self.hardware.cards.begin()
 
     def heed(self, extract: Extract, now: float) -> None:
         """Something of it is heard, or seen beside its logs."""
@@ -191,24 +210,30 @@ class Run:
         self.finished = True
         moment = Moment(self.name, self.attempts.current, self.step, now)
         self._tell(self.incidents.finish(moment), moment, told)
-        self._tell(self.findings.finish(moment), moment, told, self.findings)
+        for book in (self.findings, self.hardware.conditions):
+            self._tell(book.finish(moment), moment, told, book)
 
     def expire(self, now: float, told: Told) -> list[State]:
         """Nothing more is expected of it: closes what is open; the states that the store is to forget."""
         if not self.finished:
             moment = Moment(self.name, self.attempts.current, self.step, now)
             self._tell(self.incidents.finish(moment, "expired"), moment, told)
-            for book in (self.findings, self.life.conditions):
+            for book in self._books()[1:]:
                 self._tell(book.finish(moment, "expired"), moment, told, book)
         return [State("run", self.name, STATE_VERSION, None), *self.judged.forgotten()]
 
     # ------------------------------------------------------------------------------------------------ judging
-    def _judge(self, samples: Samples, timings: dict[str, float], attempt: int, now: float, told: Told) -> None:
+    def _judge(
+        self,
+        samples: Samples,
+        facts: steps.StepFacts,
+        timings: dict[str, float],
+        attempt: int,
+        now: float,
+        told: Told,
+    ) -> None:
         """Lets the step be judged, and tells what came of it."""
-        self.release = steps.release(samples.values, samples.decimals) or self.release
-        self.prints_total = self.prints_total or steps.TOTAL_TOKENS in samples.values
         self.judged.is_async = self.judged.is_async or steps.is_async(samples.values, samples.origin.writer.name)
-        facts = steps.read(samples.values, self.release, timings, prints_total=self.prints_total)
         beside = measured(samples.values, self.settings.measures)
         if THROUGHPUT in beside and facts.seconds.get(STEP, 0.0) > 0.0:  # without validation and checkpoint, too
             beside[THROUGHPUT] *= timings[STEP] / facts.seconds[STEP]
@@ -246,7 +271,8 @@ class Run:
     def tune(self, settings: Settings) -> None:
         """Takes up other settings; baselines and incidents stay."""
         self.settings = settings
-        self.incidents.policy = self.findings.policy = self.life.conditions.policy = settings.policy
+        for book in self._books():
+            book.policy = settings.policy
         self.life.settings = settings
         self.judged.tune(settings)
 
@@ -256,7 +282,8 @@ class Run:
         before = len(told.notifications), len(told.transitions), self.life.state
         moment = Moment(self.name, self.attempts.current, self.step, now, self.mute)
         self._tell(self.incidents.waiting(), moment, told)
-        self._tell(self.findings.waiting(), moment, told, self.findings)
+        for book in (self.findings, self.hardware.conditions):
+            self._tell(book.waiting(), moment, told, book)
         if self.due is not None and now >= self.due:
             self.live(now, told)
         else:
@@ -266,7 +293,7 @@ class Run:
     def accept(self, incident: str, now: float, told: Told) -> bool:
         """A person takes the level of an open incident for the normal one; False if none has that id."""
         moment = Moment(self.name, self.attempts.current, self.step, now)
-        for book in (self.incidents, self.findings, self.life.conditions):
+        for book in self._books():
             change = book.accept(incident, moment)
             if change is not None:
                 self._tell((change,), moment, told, book)
@@ -275,9 +302,11 @@ class Run:
 
     def open_incidents(self) -> Iterator[Incident]:
         """All that are open."""
-        yield from self.incidents
-        yield from self.findings
-        yield from self.life.conditions
+        for book in self._books():
+            yield from book
+
+    def _books(self) -> tuple[Book, ...]:
+        return self.incidents, self.findings, self.life.conditions, self.hardware.conditions
 
     def _tell(self, changes: Iterable[Change], moment: Moment, told: Told, book: Book | None = None) -> None:
         book = book or self.incidents

@@ -225,7 +225,7 @@ class Engine(Reads):
             forgotten += oldest.expire(now, told)
             del self.runs[oldest.name]
         run = self.runs[name] = Run(name, self.settings, self.silences)
-        run.life.is_timed = self.is_timed
+        run.life.is_timed = run.hardware.cards.is_timed = self.is_timed
         return run
 
 
