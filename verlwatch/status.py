@@ -40,6 +40,32 @@ class PhaseStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GpuStatus:
+    """One card of a run as it was at the instant ``at``; ``gpu`` is None for a process that only a log tells of.
+
+    Memory in GiB, as ``nvidia-smi`` and verl count.  ``offset_gb`` is how far it lately is from the median of its
+    ``group``: the cards that do the same work.  ``utilization`` is in percent.  ``recent`` are the last values of
+    ``used_gb``, oldest first.  ``missing``: its host tells its other cards, and this one no more.
+    """
+
+    host: str
+    gpu: str | None = None
+    rank: str | None = None
+    actor: str | None = None
+    pid: int | None = None
+    used_gb: float | None = None
+    total_gb: float | None = None
+    utilization: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    offset_gb: float | None = None
+    group: str | None = None
+    recent: tuple[float | None, ...] = ()
+    at: float | None = None
+    missing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StateStatus:
     """A state that a run was in from ``at`` on, in which attempt and after which step (None: before the first)."""
 
@@ -55,7 +81,7 @@ class RunStatus:
 
     ``step_at`` is when that step arrived, ``age_s`` how long ago that is.  ``state`` is what it does, or how it ended,
     since ``state_at``; ``states`` are the last ones, that one included, oldest first.  ``phases`` stand in the order of
-    a step.
+    a step, ``gpus`` by host, rank and index.  Where ranks are not compared, ``ranks_hint`` says why and what to do.
     """
 
     name: str
@@ -70,6 +96,9 @@ class RunStatus:
     steps_seen: int = 0
     verl_version: str | None = None
     phases: tuple[PhaseStatus, ...] = ()
+    gpus: tuple[GpuStatus, ...] = ()
+    ranks_compared: bool = False
+    ranks_hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +233,18 @@ class AgentStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingStatus:
+    """GPU samples that this process left out since its start.
+
+    ``late`` came too late to be compared, ``missed`` instants were not asked for, ``refused`` found no room.
+    """
+
+    late: int = 0
+    missed: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigStatus:
     """The configuration in force: ``path`` is None for a run without a file; ``error`` tells why a reload failed."""
 
@@ -253,6 +294,7 @@ class Status:
     role: Role = "standalone"
     heartbeat: HeartbeatStatus | None = None
     """None where none is configured."""
+    sampling: SamplingStatus = SamplingStatus()
 
     def is_silent(self, agent: AgentStatus) -> bool:
         """Whether a hub has heard nothing of an agent for SILENT_S, or not since its own start that long ago."""

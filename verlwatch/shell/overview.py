@@ -17,14 +17,15 @@ from verlwatch import __version__
 from verlwatch.core._run import Run
 from verlwatch.core.engine import Engine
 from verlwatch.core.incidents import silence_state
-from verlwatch.core.phases import JUDGED, PHASES, STEP, THROUGHPUT
 from verlwatch.core.types import ClosedAs, Incident, Outcome, Transition
 from verlwatch.shell._incident_view import closed_incident, open_incident
 from verlwatch.shell._lag import Lag
 from verlwatch.shell._line import Lines
+from verlwatch.shell._run_view import run_status
 from verlwatch.shell.fleet.wire import MOST_SOURCES, SourceReport
 from verlwatch.shell.judge import TURN_S, Judge
 from verlwatch.shell.observers import Observer
+from verlwatch.shell.observers.gpus import Gpus
 from verlwatch.shell.run_names import may_be_of
 from verlwatch.shell.store import Store
 from verlwatch.shell.tail import SourceView, Tail
@@ -33,13 +34,10 @@ from verlwatch.status import (
     ConfigStatus,
     HeartbeatStatus,
     IncidentCount,
-    PhaseState,
-    PhaseStatus,
     Role,
-    RunStatus,
+    SamplingStatus,
     SilenceStatus,
     SourceStatus,
-    StateStatus,
     Status,
     StoreStatus,
 )
@@ -47,7 +45,6 @@ from verlwatch.status import (
 log = structlog.get_logger(__name__)
 
 CLOSED_SHOWN = 20
-_ORDER = {name: place for place, name in enumerate((*(phase.name for phase in PHASES), STEP))}
 STALLED_AFTER_S = 30 * TURN_S
 """The judging loop turns every second; half a minute without a turn is not alive."""
 
@@ -148,7 +145,7 @@ class Overview:
             ready=not not_ready,
             not_ready=not_ready,
             notices=tuple(self._notices()),
-            runs=tuple(_run(run, now) for run in self._runs()),
+            runs=tuple(run_status(run, now) for run in self._runs()),
             incidents=(
                 *incidents,
                 *(closed_incident(t, at) for at, t in reversed(self._closed) if self._shows(t.run)),
@@ -163,7 +160,12 @@ class Overview:
             strangers=self.strangers(),
             role=self.role,
             heartbeat=self.heartbeat(),
+            sampling=self._sampling(),
         )
+
+    def _sampling(self) -> SamplingStatus:
+        gpus = next((one for one in self.observers if isinstance(one, Gpus)), None)
+        return SamplingStatus(late=gpus.late, missed=gpus.missed, refused=gpus.refused) if gpus else SamplingStatus()
 
     @property
     def _store_error(self) -> str | None:
@@ -285,49 +287,3 @@ class Overview:
             nul_bytes=counts.nul if counts else 0,
             last_read_at=view.last_read_at,
         )
-
-
-def _run(run: Run, now: float) -> RunStatus:
-    step_seconds = run.judged.recent.get(STEP)
-    step = step_seconds[-1] if step_seconds else None
-    return RunStatus(
-        name=run.name,
-        attempt=run.attempts.current,
-        step=run.step if run.step >= 0 else None,
-        total_steps=run.planned,
-        step_at=run.step_at or None,
-        age_s=max(0.0, now - run.step_at) if run.step_at else None,
-        state=run.life.state,
-        state_at=run.life.past[-1].at if run.life.past else None,
-        states=tuple(
-            StateStatus(state=one.state, at=one.at, attempt=one.attempt, step=one.step if one.step >= 0 else None)
-            for one in run.life.past
-        ),
-        steps_seen=run.steps_seen,
-        verl_version=run.release or None,
-        phases=tuple(
-            _phase(run, metric, step)
-            for metric in sorted(run.judged.recent, key=lambda metric: _ORDER.get(metric, len(_ORDER)))
-            if metric in JUDGED and metric != THROUGHPUT
-        ),
-    )
-
-
-_STATE_OF: dict[str, PhaseState] = {"spike": "slow", "level": "shift", "drift": "sliding", "dispersion": "noisy"}
-
-
-def _phase(run: Run, metric: str, step: float | None) -> PhaseStatus:
-    recent = tuple(run.judged.recent[metric])
-    now, expected, change = recent[-1], run.judged.expected.get(metric), run.judged.changes.get(metric)
-    state: PhaseState = "warm-up" if expected is None and metric in run.judged.series else "normal"
-    if change is not None:
-        state = _STATE_OF[change.kind]
-    return PhaseStatus(
-        name=metric,
-        now_s=now,
-        baseline_s=expected,
-        ratio=now / expected if expected else None,
-        share=now / step if step else None,
-        state=state,
-        recent=recent,
-    )
