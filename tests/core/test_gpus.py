@@ -339,3 +339,26 @@ def test_a_line_of_several_gpus_tells_at_once_the_one_that_is_full() -> None:
     assert title.startswith("GPU 0 holds 48.2 GB while its peers hold 12.1 GB: 36.1 GB more than its peers")
     (row, *_) = cards.table()
     assert (row["gpu"], row["used_gb"], row["total_gb"], row["rank"]) == ("0", 48.2, 80.0, None)
+
+
+def row(gpu: int, used: float, stamp: str = "", source: str = "node-1.csv") -> Event:
+    """A row of nvidia-smi in a file."""
+    said: dict[str, str | int | float] = {"gpu": gpu, "used_gb": used, "total_gb": 80.0}
+    return Event(
+        Origin(source, 1, 0, NOBODY, "nvidia_smi"), "gpu_sample", {**said, **({"timestamp": stamp} if stamp else {})}
+    )
+
+
+def test_rows_of_nvidia_smi_in_files_are_compared_by_their_times_or_their_order() -> None:
+    stamped, plain = Cards("run"), Cards("run")
+    for tick in range(8):
+        for gpu in range(4):
+            for host in ("node-1", "node-2"):
+                used = 45.0 if (host, gpu) == ("node-2", 1) else 28.0
+                stamp = f"2026/05/21 10:3{tick}:00.123"
+                assert stamped.hear(row(gpu, used, stamp, f"/data/{host}.csv"), 1, 5.0)
+            assert plain.hear(row(gpu, 45.0 if gpu == 1 else 28.0), 1, 5.0)
+    assert [d.scope for d in alarms(stamped.diagnose(1, 5.0))] == [(("host", "node-2"), ("gpu", "1"))]
+    assert [d.scope for d in alarms(plain.diagnose(1, 5.0))] == [(("host", "node-1"), ("gpu", "1"))]
+    stamped.hear(sample("node-1", 0, 9e9, 30.0), 1, 9e9)
+    assert len(stamped.cards) == 1  # whoever samples knows better

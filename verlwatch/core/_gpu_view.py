@@ -125,7 +125,7 @@ def _device_factor(card: Card) -> float:
 
 def _filling(group: Group, cards: Sequence[Card], label: str, step_s: float | None) -> Filling | None:
     """The line along which the peaks of all cards climb; None where they do not, or not surely."""
-    rows = list(group.peaks)
+    rows = list(group.peaks)[-FILLING_STEPS:]
     total = max((card.total or 0.0 for card in cards), default=0.0)
     if len(rows) < FILLING_STEPS or not total:
         return None

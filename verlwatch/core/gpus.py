@@ -23,6 +23,7 @@ from verlwatch.core._gpu_idle import Usage
 from verlwatch.core._gpu_instants import Instants
 from verlwatch.core._gpu_offset import SOON, Change, Pair
 from verlwatch.core._gpu_rows import Reading, Rows
+from verlwatch.core._gpu_smi import SmiRows
 from verlwatch.core._gpu_view import not_compared, outcome, table_of, view_of
 from verlwatch.core.rules import MEMORY_RULES, MemoryView
 from verlwatch.core.types import Diagnosis, Event
@@ -37,9 +38,7 @@ FORGET_S = 3600.0
 ACCEPT_STEPS = 200
 MISSING_PERIODS = 9
 MAX_CARDS = 4096
-_LATE_STEPS = 3.0
-_SAMPLED_S = 600.0
-_BUSY_S = 3600.0
+_LATE_STEPS, _SAMPLED_S, _BUSY_S = 3.0, 600.0, 3600.0
 
 
 class Cards:
@@ -52,18 +51,18 @@ class Cards:
         """What samples come from (nvml, nvidia-smi, log …), and how many cards each tells of."""
         self.known_ranks: dict[int, str] = {}
         """By pid."""
+        self.is_timed = True
+        """Whether ``now`` is when things arrive."""
         self.changed = False
         """Whether something opened or closed since `diagnose` was last asked."""
         self.groups = Groups(groups)
         self.faults = Faults()
         self.usage = Usage()
         self._instants: Instants[Key] = Instants()
-        self._rows = Rows()
-        self._judged_at = float("-inf")
-        self._sampled_at = float("-inf")
-        self._saved_at = float("-inf")
+        self._rows, self._smi = Rows(), SmiRows()
+        self._judged_at = self._sampled_at = self._saved_at = float("-inf")
         self._busy_since: float | None = None
-        self._gone = 0
+        self._gone, self._by_log = 0, False
         self._step = -1
         self._stepped_at: float | None = None
         self._step_s: deque[float] = deque(maxlen=9)
@@ -88,17 +87,16 @@ class Cards:
                 self.sources[str(event.attributes.get("source", ""))] = int(cards) if isinstance(cards, int) else 0
             case "rank":
                 self._rank(event)
-            case "checkpoint":
-                self._busy_since = now
-            case "validation":
-                self._busy_since = now if event.attributes.get("what") == "begin" else None
+            case "checkpoint" | "validation":
+                self._busy_since = None if event.attributes.get("what") == "generated" else now
             case _:
                 return False
         return True
 
     def stepped(self, step: int, now: float, seconds: Mapping[str, float]) -> None:
         """A step has ended: ``seconds`` are its judged phases, as `steps.read` gives them."""
-        took = now - self._stepped_at if self._stepped_at is not None and step > self._step else 0.0
+        follows = self.is_timed and self._stepped_at is not None and step > self._step
+        took = now - (self._stepped_at or 0.0) if follows else 0.0
         steps = max(1, step - self._step) if self._step >= 0 else 1
         long_s = took / steps if took > 0.0 else seconds.get("step", 0.0)
         if long_s > 0.0:
@@ -173,8 +171,7 @@ class Cards:
     def diagnose(self, step: int, now: float, told: frozenset[str] = frozenset()) -> tuple[Diagnosis, ...]:
         """What holds of the cards, by every rule."""
         self.changed = False
-        view = self.view(step, now, told)
-        return tuple(found for rule in MEMORY_RULES for found in rule.diagnose(view))
+        return tuple(found for rule in MEMORY_RULES for found in rule.diagnose(self.view(step, now, told)))
 
     def outcomes(self) -> dict[str, str]:
         """By subject: in words how that ended which held until now; each is given once."""
@@ -186,7 +183,7 @@ class Cards:
         return self.groups.of(self.cards.values())
 
     def lost(self) -> list[tuple[Key, float]]:
-        """Cards that their host leaves out while it tells others, and their last instant."""
+        """Cards that their host leaves out, and their last instant."""
         return self._instants.lost(MISSING_PERIODS)
 
     def table(self) -> list[dict[str, Any]]:
@@ -210,33 +207,38 @@ class Cards:
             "sources": self.sources,
             "step_s": [round(value, 2) for value in self._step_s],
             "step": self._step,
+            "by_log": self._by_log,
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """The inverse of `state`."""
-        cards = [Card.from_state(row) for row in data["cards"]]
-        self.cards = {card.key: card for card in cards}
+        self.cards = {card.key: card for card in map(Card.from_state, data["cards"])}
         self.groups.restore(data["groups"])
         self.faults.restore(data["faults"])
         self.sources = dict(data["sources"])
         self._step_s.extend(data["step_s"])
-        self._step = data["step"]
+        self._step, self._by_log = data["step"], data["by_log"]
 
     # ------------------------------------------------------------------------------------------------ samples
     def _sample(self, event: Event, now: float) -> None:
-        scope, said = dict(event.scope), event.attributes
+        """A sample of a card; rows of nvidia-smi in a log count while nobody samples."""
+        scope, said, at = dict(event.scope), event.attributes, event.at
         key = (scope.get("host", ""), scope.get("gpu", ""))
-        if event.at is None or (key not in self.cards and len(self.cards) >= MAX_CARDS):
+        if "gpu" not in scope:
+            place = self._smi.place(event, now) if now - self._sampled_at > _SAMPLED_S else None
+            if place is None:
+                return
+            key, at, self._by_log = place[:2], place[2], True
+        else:
+            if self._by_log:  # what logs told of the same cards is not compared any more
+                self.cards, self._instants, self._by_log = {}, Instants(), False
+            self._sampled_at = now
+        if at is None or (key not in self.cards and len(self.cards) >= MAX_CARDS):
             return
-        if self._sampled_at == float("-inf"):  # what a log told of the same cards is not compared any more
-            self.cards = {known: card for known, card in self.cards.items() if not card.offset.exact}
-        self._sampled_at = now
-        card = self.cards.get(key)
-        if card is None:
-            card = self.cards[key] = Card(key)
+        card = self.cards.setdefault(key, Card(key))
         used = said.get("used_gb")
         value = float(used) if isinstance(used, int | float) else None
-        at = self._instants.add(key, event.at, value, now)
+        at = self._instants.add(key, at, value, now)
         if at is not None and (card.at is None or at > card.at):
             card.take(at, value, said, self.known_ranks)
             self.faults.see(card, self._step, now)
@@ -326,7 +328,7 @@ class Cards:
             if change is not None:
                 self._open(card, change, instants)
         if readings:
-            self.sources["log"] = sum(card.offset.exact for card in self.cards.values())
+            self._by_log, self.sources["log"] = True, len(self.cards)
 
     # ------------------------------------------------------------------------------------------------ changes
     def _open(self, card: Card, change: Change, instants: int = 0) -> None:

@@ -12,7 +12,7 @@ ADVICE = (
     "Look at what grows on every rank: longer responses (response_length), micro batch sizes, caches; "
     "rollout.gpu_memory_utilization leaves room, param_offload and optimizer_offload make some.",
 )
-SOON_STEPS, SOON_S = 30.0, 3600.0
+SOON_STEPS, SOON_S = 30.0, 1800.0
 CRITICAL_STEPS = 5.0
 LEAST_SHARE = 0.7
 """A card that is emptier is left alone, however it grows."""
