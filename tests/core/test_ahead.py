@@ -11,7 +11,7 @@ import pytest
 
 from verlwatch.core._ahead import Forecasts
 from verlwatch.core._judged import JudgedSeries
-from verlwatch.core.rules import RULES, View, deadline, device_memory_forecast, disk_forecast, host_memory_forecast
+from verlwatch.core.rules import View, deadline, device_memory_forecast, disk_forecast, host_memory_forecast
 from verlwatch.core.settings import RunLimits, Settings
 from verlwatch.core.types import NOBODY, Diagnosis, Event, Origin
 
@@ -68,7 +68,7 @@ def test_a_leaking_host_is_told_with_growth_limit_and_lead() -> None:
     assert course.first is not None
     assert course.first <= 125  # full at 145
     found = course.last
-    assert (found.rule, found.subject, found.severity) == ("host_memory_forecast", "cpu_memory_used_gb", "warning")
+    assert (found.rule, found.subject, found.severity) == ("host_memory_forecast", "host_memory", "warning")
     assert found.title.startswith("host memory will be full in 19 to 20 steps, about 64 min")
     facts = dict(found.facts)
     assert facts["Limit"] == "95% of 1,000 GB by runs[].host_memory, where Ray kills (RAY_memory_usage_threshold)"
@@ -150,7 +150,7 @@ def test_the_peak_of_a_card_is_told_as_weak_evidence_and_never_as_critical() -> 
     found = course.last
     assert (found.rule, found.subject, found.severity) == (
         "device_memory_forecast",
-        "max_memory_allocated_gb",
+        "device_memory_allocated",
         "warning",
     )
     assert dict(found.facts)["Limit"] == "80 GB of the card less 3 GB outside PyTorch's allocator"
@@ -286,11 +286,6 @@ def test_a_restart_in_between_changes_nothing() -> None:
         other.of.restore(kept)
         assert other.told[step] == one.told[step]
     assert {found.rule for found in one.told[140]} == {"host_memory_forecast", "disk_forecast", "deadline"}
-
-
-def test_the_forecast_of_a_metric_comes_after_its_shift_and_replaces_it() -> None:
-    names = [rule.NAME for rule in RULES]
-    assert names.index("metric_shift") < names.index("host_memory_forecast")
 
 
 def test_a_run_asks_the_rules_when_only_a_forecast_holds() -> None:

@@ -8,9 +8,16 @@ from verlwatch.core.types import Diagnosis, Severity
 
 
 def diagnosis(
-    rule: str, view: View, filling: Filling, what: str, advice: tuple[str, ...], *, remarks: tuple[str, ...] = ()
+    rule: str,
+    view: View,
+    filling: Filling,
+    names: tuple[str, str],
+    advice: tuple[str, ...],
+    *,
+    remarks: tuple[str, ...] = (),
 ) -> Diagnosis:
-    """How much, how fast, until when, and by which limit; ``what`` is filling up."""
+    """How much, how fast, until when, and by which limit; ``names`` are those of the subject, and of what fills up."""
+    subject, what = names
     steps, slope = filling.steps, filling.slope
     growth = f"{slope.mid:.3g} GB a step ({slope.low:.3g} to {slope.high:.3g})"
     is_full = filling.level >= filling.limit
@@ -24,7 +31,7 @@ def diagnosis(
     return Diagnosis(
         rule=rule,
         run=view.run,
-        subject=filling.subject,
+        subject=subject,
         severity=said,
         onset=filling.since,
         step=view.step,

@@ -15,8 +15,8 @@ NEEDS = (
 )
 TURN_ON = "`VERL_LOGGING_LEVEL=DEBUG` in the environment of the workers, where no such line is printed"
 NAMES = {
-    "max_memory_allocated_gb": "device memory (peak allocated)",
-    "max_memory_reserved_gb": "device memory (peak reserved)",
+    "max_memory_allocated_gb": ("device_memory_allocated", "device memory (peak allocated)"),
+    "max_memory_reserved_gb": ("device_memory_reserved", "device memory (peak reserved)"),
 }
 ADVICE = (
     "Look at the longest sequences and micro batch sizes, and at tensors that are kept from step to step.",

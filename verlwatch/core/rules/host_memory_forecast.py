@@ -11,7 +11,8 @@ NEEDS = "`perf/cpu_memory_used_gb` (verl ≥ 0.3) in the step lines and the memo
 TURN_ON = (
     "`runs[].host_memory` in the configuration, for example `1800GB`; or run the daemon, or an agent, on that host"
 )
-SUBJECT = "cpu_memory_used_gb"
+METRIC = "cpu_memory_used_gb"
+NAMES = "host_memory", "host memory"
 ADVICE = (
     "Save a checkpoint while it goes, and resume from it: a new process begins with less.",
     "Look at what accumulates on the host: data loader workers, offloaded or pinned buffers, Ray's object store, kept "
@@ -25,7 +26,5 @@ NOT_ALL = (
 
 def diagnose(view: View) -> tuple[Diagnosis, ...]:
     """One diagnosis for each host, the next to be full first."""
-    mine = sorted((f for f in view.ahead.fillings if f.subject == SUBJECT), key=lambda filling: filling.steps.mid)
-    return tuple(
-        diagnosis(NAME, view, one, "host memory", ADVICE, remarks=() if one.scope else (NOT_ALL,)) for one in mine
-    )
+    mine = sorted((f for f in view.ahead.fillings if f.subject == METRIC), key=lambda filling: filling.steps.mid)
+    return tuple(diagnosis(NAME, view, one, NAMES, ADVICE, remarks=() if one.scope else (NOT_ALL,)) for one in mine)

@@ -52,6 +52,8 @@ def _is_told(view: View, point: ChangePoint) -> bool:
         return False
     if metric in view.told:
         return True
+    if any(filling.subject == metric for filling in view.ahead.fillings):
+        return False  # that it will be full says more
     return abs(point.effect - 1.0) >= EFFICIENCY[metric].least and not _is_explained(view, point)
 
 
