@@ -89,6 +89,11 @@ class Engine(Reads):
         for name, run in self.runs.items():
             run.see(by_run.get(name, ()), now)
 
+    def slept(self, seconds: float) -> None:
+        """Nobody has watched for so long, as when the host was suspended: that time makes nothing late."""
+        for run in self.runs.values():
+            run.life.slept(seconds)
+
     def hear(self, report: AgentReport, now: float) -> Outcome:
         """Takes what an agent says of itself."""
         return self._of_agents(lambda told: self.fleet.hear(report, now, told))

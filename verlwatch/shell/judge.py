@@ -58,6 +58,7 @@ class Judge:
         self._looked_at = 0.0
         self._awake_at = self.turned_at
         """Since when it turns without a pause."""
+        self._slept_s = 0.0
         self.positions.update((c.source, (c.generation, c.applied_to)) for c in engine.cursors)
 
     async def run(self) -> None:
@@ -74,8 +75,10 @@ class Judge:
     def _turn(self) -> None:
         """Notes the time.  Where the clock was set back, the engine's goes on while something is open."""
         before, self.turned_at = self.turned_at, self._clock.now()
-        if not 0.0 <= self.turned_at - before < PAUSE_S:
+        passed = self.turned_at - before
+        if not 0.0 <= passed < PAUSE_S:
             self._awake_at = self.turned_at
+            self._slept_s += max(0.0, passed)
         if self.engine.deadline() is None:
             self._set_back = 0.0
         elif self.turned_at < before:
@@ -100,6 +103,9 @@ class Judge:
     def _judge(self, items: Sequence[Item], done: list[Request]) -> Outcome:
         now = self.turned_at + self._set_back
         outcomes = []
+        if self._slept_s and isinstance(self.engine, Engine):
+            self.engine.slept(self._slept_s)
+        self._slept_s = 0.0
         if self._expected is not None and isinstance(self.engine, Engine):
             outcomes.append(self.engine.expect(self._expected, now))
             self._expected = None
