@@ -60,7 +60,7 @@ class Faults:
                 card.counts[name] = card.values[name]
                 fault = CardFault(card.label, card.scope, kind, f"{grown:.0f} more", step)
                 self._note(_Place(place, kind), fault, now)
-        for kind in _HOT:
+        for kind in _HOT if any(card.throttled) else ():
             share = sum(kind in told.split(",") for told in card.throttled) / max(_OF, len(card.throttled))
             known = _Place(place, kind)
             if share >= _MOST or (known in self._known and share > _FEW):

@@ -23,19 +23,13 @@ class Instants(Generic[Key]):
 
     def __init__(self) -> None:
         self.late = 0
-        self.newest: dict[str, float] = {}
-        """The last instant of each host."""
+        self.period = _DEFAULT_PERIOD_S
+        """Seconds between two instants."""
         self.closed_at = float("-inf")
         self._pending: dict[float, dict[Key, float]] = {}
-        self._heard: dict[str, float] = {}
-        self._first: dict[str, float] = {}
+        self._hosts: dict[str, _Host] = {}
         self._live: dict[Key, float] = {}
         self._gaps: list[float] = []
-
-    @property
-    def period(self) -> float:
-        """Seconds between two instants."""
-        return median(self._gaps) if self._gaps else _DEFAULT_PERIOD_S
 
     def add(self, key: Key, at: float, value: float | None, now: float) -> float | None:
         """Takes a sample of card ``key``; its instant as it is counted here, None if that is over.
@@ -43,15 +37,16 @@ class Instants(Generic[Key]):
         A card that does not tell its memory (``value`` None) lives as well.
         """
         at = round(at / GRAIN_S) * GRAIN_S
-        host = key[0]
-        before = self.newest.get(host)
-        self._heard[host] = now
-        self._first.setdefault(host, at)
+        host = self._hosts.get(key[0])
+        if host is None:
+            host = self._hosts[key[0]] = _Host(at)
+        if at > host.newest:
+            self._gaps = [*self._gaps[-8:], at - host.newest]
+            self.period = median(self._gaps)
+            host.begin(at)
+        host.heard_at = now
+        host.told += at == host.newest
         self._live[key] = max(at, self._live.get(key, at))
-        if before is None or at > before:
-            if before is not None:
-                self._gaps = [*self._gaps[-8:], at - before]
-            self.newest[host] = at
         if at <= self.closed_at:
             self.late += 1
             return None
@@ -73,22 +68,35 @@ class Instants(Generic[Key]):
     def lost(self, periods: int) -> list[tuple[Key, float]]:
         """Cards that their host has left out for so many periods while it told others, and their last instant."""
         least = periods * self.period
-        return [(key, at) for key, at in self._live.items() if self.newest[key[0]] - at >= least]
+        return [(key, at) for key, at in self._live.items() if self._hosts[key[0]].newest - at >= least]
 
     def forget(self, key: Key) -> None:
         """A card that is not expected any more."""
         self._live.pop(key, None)
 
     def _is_complete(self, at: float, now: float) -> bool:
-        last = max(self.newest.values())
-        for host, newest in self.newest.items():
-            gone = last - newest > PATIENCE * self.period or now - self._heard[host] > SILENT_S
-            if newest > at or gone:
-                continue
-            if newest < at or at == self._first[host]:  # how many cards it has is not known yet
-                return False
-            values = self._pending[at]
-            cards = [key for key, seen in self._live.items() if key[0] == host and at - seen <= 2 * self.period]
-            if any(self._live[key] < at and key not in values for key in cards):
-                return False
-        return True
+        last = max(host.newest for host in self._hosts.values())
+        return all(
+            host.has_told(at) or last - host.newest > PATIENCE * self.period or now - host.heard_at > SILENT_S
+            for host in self._hosts.values()
+        )
+
+
+class _Host:
+    """How far a host has come: its newest instant, the cards told of it, and how many there were before."""
+
+    __slots__ = ("expected", "first", "heard_at", "newest", "told")
+
+    def __init__(self, at: float) -> None:
+        self.first = self.newest = at
+        self.heard_at = 0.0
+        self.told = self.expected = 0
+
+    def begin(self, at: float) -> None:
+        """The next instant; a card that is left out once is waited for at one more."""
+        self.expected = max(self.told, min(self.expected, self.told + 1))
+        self.newest, self.told = at, 0
+
+    def has_told(self, at: float) -> bool:
+        """Whether it has gone on, or told all its cards; how many it has is not known at its first instant."""
+        return self.newest > at or (self.newest == at and at > self.first and self.told >= self.expected)

@@ -235,7 +235,7 @@ class Cards:
             self._sampled_at = now
         if at is None or (key not in self.cards and len(self.cards) >= MAX_CARDS):
             return
-        card = self.cards.setdefault(key, Card(key))
+        card = self.cards.get(key) or self.cards.setdefault(key, Card(key))
         used = said.get("used_gb")
         value = float(used) if isinstance(used, int | float) else None
         at = self._instants.add(key, at, value, now)
