@@ -84,6 +84,13 @@ def test_groups_can_be_configured_and_actors_part_them() -> None:
     assert {row["group"] for row in cards.table()} == {"critic", "7 cards"}
 
 
+def test_an_actor_in_common_keeps_cards_together() -> None:
+    names = ("WorkerDict", "WorkerDict;vLLMHttpServer")
+    fleet = Fleet(seed=3, said=lambda card: {"actors": ",".join(f"1:{n}" for n in names[card % 2].split(";"))})
+    *_, (_, cards, _) = watch(fleet, 6)
+    assert [len(group) for group in cards.members().values()] == [8]
+
+
 # ------------------------------------------------------------------------------------------------ a leak
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("by_steps", [True, False])

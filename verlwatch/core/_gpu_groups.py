@@ -106,12 +106,9 @@ class Groups:
         group = self.all[members[0].group]
         if group.name:
             return []
-        by_actor = defaultdict(list)
-        for card in members:
-            if card.actor is not None:
-                by_actor[card.actor].append(card)
-        if len(by_actor) > 1:
-            pools = sorted(by_actor.values(), key=len, reverse=True)
+        pools = _by_actor(members)
+        if len(pools) > 1:
+            pools.sort(key=len, reverse=True)
         elif group.is_learned:
             pools = group.pools(members)
         else:
@@ -215,8 +212,28 @@ def _middle(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
+def _by_actor(members: Sequence[Card]) -> list[list[Card]]:
+    """Cards by what runs on them, as far as it is known; an actor in common makes them one pool."""
+    pools: list[tuple[set[str], list[Card]]] = []
+    for card in members:
+        if card.actor is None:
+            continue
+        actors, cards = set(card.actor.split(",")), [card]
+        for pool in [pool for pool in pools if pool[0] & actors]:
+            pools.remove(pool)
+            actors, cards = actors | pool[0], [*pool[1], *cards]
+        pools.append((actors, cards))
+    return [cards for _, cards in pools]
+
+
+def _share_work(one: Card, other: Card) -> bool:
+    if one.actor is None or other.actor is None:
+        return True
+    return not set(one.actor.split(",")).isdisjoint(other.actor.split(","))
+
+
 def _are_peers(one: Card, other: Card) -> bool:
-    same = one.actor is None or other.actor is None or one.actor == other.actor
+    same = _share_work(one, other)
     return same and round(one.total or 0.0) == round(other.total or 0.0) and one.offset.exact == other.offset.exact
 
 

@@ -9,7 +9,7 @@ from verlwatch.core.types import Diagnosis, Severity
 
 NAME = "gpu_fault"
 NEEDS = "samples of the cards with their counters, or the driver's Xid messages"
-TURN_ON = "Sample the GPUs (`gpu:` in the configuration; extra `nvml`, or nvidia-smi)."
+TURN_ON = "Sample the GPUs (`gpu:` in the configuration; extra `nvml`, or nvidia-smi)"
 
 
 class Xid(NamedTuple):

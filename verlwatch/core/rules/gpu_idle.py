@@ -7,7 +7,7 @@ from verlwatch.core.types import Diagnosis
 
 NAME = "gpu_idle"
 NEEDS = "utilisation of the cards, and the seconds of the phases (`timing_s/<phase>`) in the step lines"
-TURN_ON = "Sample the GPUs (`gpu:` in the configuration; extra `nvml`, or nvidia-smi)."
+TURN_ON = "Sample the GPUs (`gpu:` in the configuration; extra `nvml`, or nvidia-smi)"
 ALL = (
     "Look at the phase in which cards wait: rewards computed on CPUs, a long tail of one generation, data loading, "
     "offload to host memory.",

@@ -7,7 +7,7 @@ from verlwatch.core.types import Diagnosis
 
 NAME = "gpu_missing"
 NEEDS = "samples of the cards of a host"
-TURN_ON = "Sample the GPUs (`gpu:` in the configuration; extra `nvml`, or nvidia-smi)."
+TURN_ON = "Sample the GPUs (`gpu:` in the configuration; extra `nvml`, or nvidia-smi)"
 ADVICE = (
     "Look at the kernel's log of that host (dmesg | grep -i -e NVRM -e Xid): a card that has fallen off the bus needs "
     "a reset of the node. The run hangs or dies with it.",

@@ -9,7 +9,7 @@ NAME = "memory_divergence"
 NEEDS = "GPU memory of two cards or more that do the same work, at the same instants"
 TURN_ON = (
     "Sample the GPUs (`gpu:` in the configuration; extra `nvml`, or nvidia-smi), or let every rank print its memory: "
-    "`RAY_DEDUP_LOGS=0` with `VERL_LOGGING_LEVEL=DEBUG`, or read Ray's worker files."
+    "`RAY_DEDUP_LOGS=0` with `VERL_LOGGING_LEVEL=DEBUG`, or read Ray's worker files"
 )
 ADVICE = (
     "Compare what the card runs with its peers: nvidia-smi on its host, other processes on it, the layout of ranks "

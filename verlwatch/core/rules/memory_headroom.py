@@ -7,7 +7,7 @@ from verlwatch.core.types import Diagnosis
 
 NAME = "memory_headroom"
 NEEDS = "GPU memory of the cards over twelve steps or more, and their size"
-TURN_ON = "Sample the GPUs (`gpu:` in the configuration; extra `nvml`, or nvidia-smi)."
+TURN_ON = "Sample the GPUs (`gpu:` in the configuration; extra `nvml`, or nvidia-smi)"
 ADVICE = (
     "Look at what grows on every rank: longer responses (response_length), micro batch sizes, caches; "
     "rollout.gpu_memory_utilization leaves room, param_offload and optimizer_offload make some.",

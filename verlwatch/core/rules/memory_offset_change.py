@@ -10,7 +10,7 @@ NAME = "memory_offset_change"
 NEEDS = "GPU memory of two cards or more that do the same work, at the same instants, over some steps"
 TURN_ON = (
     "Sample the GPUs (`gpu:` in the configuration; extra `nvml`, or nvidia-smi), or let every rank print its memory: "
-    "`RAY_DEDUP_LOGS=0` with `VERL_LOGGING_LEVEL=DEBUG`, or read Ray's worker files."
+    "`RAY_DEDUP_LOGS=0` with `VERL_LOGGING_LEVEL=DEBUG`, or read Ray's worker files"
 )
 GROWS = (
     "Look at what this rank alone keeps: tensors held in lists or closures, growing caches, a reward or tool process "
