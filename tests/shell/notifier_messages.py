@@ -63,6 +63,50 @@ RUN_ENDED = replace(
     evidence=(),
     sparkline="",
 )
+DIED = replace(
+    OPENED,
+    incident="0ddba115",
+    rule="device_oom",
+    phase="run",
+    severity="critical",
+    title="qwen2-7b-grpo: GPU out of memory on rank 3 in update_actor, at step 120 of 400",
+    summary="",
+    ratio=1.0,
+    before=0.0,
+    after=0.0,
+    facts=(("Wanted", "2 GiB"), ("Last step", "step 120 of 400"), ("Lived", "3.4 h")),
+    evidence=("torch.OutOfMemoryError: CUDA out of memory.", "at actor.py:12 in update_policy"),
+    advice=("Lower the micro batch size of the phase that it was in.",),
+    sparkline="",
+    recent=(),
+    scope=(("rank", "3"),),
+)
+"""In the words of its rule: nothing is compared."""
+STARTED_AGAIN = replace(
+    DIED,
+    reason="resolved",
+    closed_as="resolved",
+    title="qwen2-7b-grpo: runs again: a new start after step 120",
+    summary="It was: GPU out of memory on rank 3 in update_actor, at step 120 of 400; over 12 min after it was found.",
+    evidence=(),
+    advice=(),
+)
+FINISHED = replace(
+    DIED,
+    incident="f1415bed",
+    reason="finished",
+    closed_as="run ended",
+    rule="finished",
+    severity="info",
+    title="qwen2-7b-grpo: finished: step 400 of 400",
+    summary="the run is done, step 400 of 400.",
+    step=400,
+    onset_step=400,
+    facts=(("Steps", "400"), ("Duration", "11.2 h"), ("GPU-hours", "90"), ("Time by phase", "gen 61%, other 39%")),
+    evidence=(),
+    advice=(),
+    scope=(),
+)
 HOSTILE_TEXT = (
     "<!channel> <@U123> @here <https://evil.example|status page> & &lt; \x1b[31mred\x1b[0m \x1b]0;title\x07"
     "\u202e\u200bdrawkcab\u2066 ```` *bold* ~gone~ \r\nstep:1 - loss:0\x00\x07 \udcff"
@@ -89,5 +133,8 @@ MESSAGES: dict[str, Message] = {
     "escalated": ESCALATED,
     "resolved": RESOLVED,
     "run_ended": RUN_ENDED,
+    "died": DIED,
+    "started_again": STARTED_AGAIN,
+    "finished": FINISHED,
     "hostile": HOSTILE,
 }

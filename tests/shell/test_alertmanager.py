@@ -19,7 +19,18 @@ from tests.fakes._server import Answer
 from tests.fakes.alertmanager import TOKEN, FakeAlertmanager, violations
 from tests.fakes.clock import VirtualClock
 from tests.fakes.outbox import notification, outcome
-from tests.shell.notifier_messages import EMPTY, ESCALATED, HOSTILE, HUGE, MESSAGES, OPENED, RESOLVED
+from tests.shell.notifier_messages import (
+    DIED,
+    EMPTY,
+    ESCALATED,
+    FINISHED,
+    HOSTILE,
+    HUGE,
+    MESSAGES,
+    OPENED,
+    RESOLVED,
+    STARTED_AGAIN,
+)
 from tests.tools import need
 from verlwatch.fields import SecretError
 from verlwatch.shell.deliver import Deliver
@@ -46,7 +57,10 @@ def notifier(url: str, session: aiohttp.ClientSession, token_file: Path | None =
 
 
 # ---------------------------------------------------------------------------------------------------- rendering
-@pytest.mark.parametrize("message", [*MESSAGES.values(), HUGE, EMPTY, replace(RESOLVED, opened_at=5e9)])
+SENT = [message for message in (*MESSAGES.values(), HUGE, EMPTY) if message.reason != "finished"]
+
+
+@pytest.mark.parametrize("message", [*SENT, replace(RESOLVED, opened_at=5e9)])
 def test_every_alert_is_valid(message: Message) -> None:
     assert violations(AlertmanagerNotifier.render(message, "k")) == []
 
@@ -63,6 +77,21 @@ def test_labels_are_what_routes_and_silences_match() -> None:
         "phase": "gen",
         "severity": "warning",
         "incident": "7e57c0de",
+    }
+
+
+def test_places_are_labels_as_far_as_they_are_known() -> None:
+    ranks = tuple(("rank", str(rank)) for rank in (0, 1, 2, 3, 7))
+    labels = AlertmanagerNotifier.render(replace(DIED, scope=(("host", "node-1"), *ranks, ("gpu", "3"))), "k")["labels"]
+    assert labels == {
+        "alertname": "device_oom",
+        "run": "qwen2-7b-grpo",
+        "phase": "run",
+        "severity": "critical",
+        "incident": "0ddba115",
+        "host": "node-1",
+        "rank": "0-3, 7",
+        "gpu": "3",
     }
 
 
@@ -114,6 +143,18 @@ async def test_an_alert_whose_labels_change_ends_when_the_next_one_begins(
     ((first,), (ended, second)) = fake.received
     assert (ended["labels"], "endsAt" in ended) == (first["labels"], True)
     assert (second["labels"]["severity"], "endsAt" in second) == ("critical", False)
+    await store.close()
+
+
+async def test_a_death_is_an_alert_until_the_run_goes_on_and_that_one_has_finished_is_none(
+    session: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    store = await Store.open(tmp_path / "state")
+    rows = [notification(f"k{n}", message=message) for n, message in enumerate((DIED, STARTED_AGAIN, FINISHED))]
+    async with FakeAlertmanager() as fake:
+        await deliver(store, notifier(fake.url, session), set(), 1.0, *rows)
+    assert ["endsAt" in alert for alerts in fake.received for alert in alerts] == [False, True]
+    assert (await store.outbox.stats())["slack"].pending == 0
     await store.close()
 
 

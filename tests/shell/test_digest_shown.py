@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.shell.notifier_messages import OPENED
+from tests.shell.notifier_messages import FINISHED, OPENED, RESOLVED
 from verlwatch.shell.notifiers import NOTIFIERS, Notifier, in_language, message_text
 from verlwatch.shell.notifiers._digest import digest
 
@@ -40,6 +40,17 @@ def test_no_footer_names_an_incident_that_is_none(kind: type[Notifier]) -> None:
     assert "incident digest-1" not in shown
     assert "incident `digest-1`" not in shown
     assert all(message.incident in shown for message in DIGESTED[:3])
+
+
+def test_runs_that_are_done_are_counted_apart_and_come_last() -> None:
+    told = [replace(FINISHED, incident=f"f{n}", run=f"done-{n}", title=f"done-{n}: finished") for n in range(2)]
+    message = digest([*told, replace(OPENED, incident="a1"), replace(RESOLVED, incident="a2")], "digest-1")
+    assert message.title == "2 incidents in 1 run: 1 open, 1 over; 2 runs finished"
+    assert message.evidence[2:] == ("done-0: finished", "done-1: finished")
+    assert digest(told, "digest-1").title == "2 runs finished"
+    assert message_text(digest(told, "digest-1")).startswith("🏁 ")
+    chinese = [in_language(each, "zh") for each in (*told, OPENED)]
+    assert digest(chinese, "digest-1").title == "1 个训练中有 1 个事件：1 个未结束；2 个训练已完成"  # noqa: RUF001
 
 
 def test_as_text_it_names_none_either() -> None:

@@ -85,6 +85,19 @@ def test_the_idempotency_id_is_in_the_payload(notifier: type[Notifier]) -> None:
     assert any("7e57c0de-1" in text for text in texts(notifier.render(MESSAGES["opened"], "7e57c0de-1")))
 
 
+@pytest.mark.parametrize("name", ["died", "started_again", "finished"])
+def test_where_nothing_is_compared_no_ratio_is_shown(notifier: type[Notifier], name: str) -> None:
+    shown = json.dumps(notifier.render(MESSAGES[name], "k"), ensure_ascii=False) + message_text(MESSAGES[name])
+    assert not [word for word in ("×1.00", "0 s", "instead of", "last steps", "▁") if word in shown]
+    assert '"values": []' not in shown
+
+
+def test_a_run_that_has_finished_is_shown_as_good_news() -> None:
+    shown = message_text(MESSAGES["finished"])
+    assert shown.startswith("🏁 qwen2-7b-grpo: finished: step 400 of 400")
+    assert "incident" not in shown
+
+
 def test_the_sample_says_that_it_is_a_test(notifier: type[Notifier]) -> None:
     assert "TEST" in json.dumps(notifier.render(sample_message(), "k"))
     assert sample_message(5.0).at == 5.0

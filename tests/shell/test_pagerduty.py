@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 
 from tests.fakes._server import Answer
 from tests.fakes.pagerduty import BODY, ROUTING_KEY, FakePagerDuty, problems
-from tests.shell.notifier_messages import EMPTY, ESCALATED, HUGE, MESSAGES, OPENED, RESOLVED, RUN_ENDED, everywhere
+from tests.shell.notifier_messages import (
+    DIED,
+    EMPTY,
+    ESCALATED,
+    FINISHED,
+    HUGE,
+    MESSAGES,
+    OPENED,
+    RESOLVED,
+    RUN_ENDED,
+    STARTED_AGAIN,
+    everywhere,
+)
 from tests.shell.refusals import refused
 from verlwatch.shell.notifiers import PermanentError, TransientError, in_language, open_session
 from verlwatch.shell.notifiers.pagerduty import PagerDutyConfig, PagerDutyNotifier, alert_key
@@ -43,7 +55,10 @@ def whole(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------------------------------------- rendering
-@pytest.mark.parametrize("message", [*MESSAGES.values(), HUGE, EMPTY, in_language(OPENED, "zh")])
+SENT = [message for message in (*MESSAGES.values(), HUGE, EMPTY) if message.reason != "finished"]
+
+
+@pytest.mark.parametrize("message", [*SENT, in_language(OPENED, "zh")])
 def test_every_event_is_within_the_limits(message: Any) -> None:
     payload = whole(PagerDutyNotifier.render(message, "k" * 300))
     assert problems(payload) == []
@@ -88,7 +103,25 @@ def test_however_an_incident_ends_its_alert_ends(closed_as: Any) -> None:
     assert PagerDutyNotifier.render(message, "k")["event_action"] == "resolve"
 
 
-@pytest.mark.parametrize("message", [*MESSAGES.values(), HUGE, EMPTY])
+async def test_a_death_calls_somebody_until_the_run_goes_on(session: aiohttp.ClientSession, tmp_path: Path) -> None:
+    async with FakePagerDuty() as pagerduty:
+        service = notifier(pagerduty.url, session, tmp_path)
+        await service.send(PagerDutyNotifier.render(DIED, "k"), "k")
+        assert pagerduty.alerts == {"0ddba115": "triggered"}
+        await service.send(PagerDutyNotifier.render(STARTED_AGAIN, "k"), "k")
+    assert pagerduty.alerts == {"0ddba115": "resolved"}
+    details = pagerduty.events[0]["payload"]["custom_details"]
+    assert pagerduty.events[0]["payload"]["class"] == "device_oom"
+    assert "recent" not in details
+
+
+async def test_that_a_run_has_finished_calls_nobody(session: aiohttp.ClientSession, tmp_path: Path) -> None:
+    async with FakePagerDuty() as pagerduty:
+        await notifier(pagerduty.url, session, tmp_path).send(PagerDutyNotifier.render(FINISHED, "k"), "k")
+        assert pagerduty.requests == 0
+
+
+@pytest.mark.parametrize("message", SENT)
 async def test_pagerduty_takes_every_event(message: Any, session: aiohttp.ClientSession, tmp_path: Path) -> None:
     payload = PagerDutyNotifier.render(message, "k")
     async with FakePagerDuty() as pagerduty:

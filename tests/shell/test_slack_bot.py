@@ -16,7 +16,7 @@ from tests.fakes.clock import VirtualClock
 from tests.fakes.outbox import notification, outcome
 from tests.fakes.slack import problems, texts
 from tests.fakes.slack_bot import CHANNEL, NAME, TOKEN, FakeSlackBot, key_of, no
-from tests.shell.notifier_messages import EMPTY, ESCALATED, HOSTILE, HUGE, MESSAGES, OPENED, RESOLVED
+from tests.shell.notifier_messages import EMPTY, ESCALATED, FINISHED, HOSTILE, HUGE, MESSAGES, OPENED, RESOLVED
 from verlwatch.fields import SecretError
 from verlwatch.shell.deliver import Deliver
 from verlwatch.shell.notifiers import DeliveryError, PermanentError, TransientError, open_session
@@ -79,7 +79,9 @@ async def tell(notifier: SlackBotNotifier, key: str, message: Message, place: Me
 @pytest.mark.parametrize("message", [*MESSAGES.values(), HUGE, EMPTY])
 def test_message_and_entry_are_within_the_limits_and_free_of_foreign_markup(message: Message) -> None:
     payload = SlackBotNotifier.render(message, "k" * 300)
-    assert problems(payload["message"]) == problems(payload["entry"]) == []
+    assert problems(payload["message"]) == []
+    assert (payload["entry"] is None) == (message.reason == "finished")
+    assert problems(payload["entry"] or payload["message"]) == []
     assert len(payload["message"]["metadata"]["event_payload"]["incident"]) <= 300
 
 
@@ -111,6 +113,16 @@ async def test_an_incident_is_one_message_edited_in_place_with_its_life_in_the_t
         assert [key_of(each) for each in shown.replies] == ["k1", "k2", "k3"]
         assert shown.versions[-1]["text"] == f"✅ {RESOLVED.title}"
         assert [each["text"].split("*")[1] for each in shown.replies] == ["opened", "escalated", "resolved"]
+
+
+async def test_that_a_run_has_finished_is_a_message_by_itself(
+    session: aiohttp.ClientSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Memory()
+    async with bot(session, tmp_path, monkeypatch) as (slack, notifier):
+        await tell(notifier, "k1", FINISHED, place)
+        await tell(notifier, "k1", FINISHED, place)
+    assert slack.calls == ["chat.postMessage"]
 
 
 async def test_the_series_is_drawn_in_the_thread(

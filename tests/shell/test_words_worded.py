@@ -69,10 +69,12 @@ def test_every_rule_that_words_itself_is_asked_here_and_no_other_words_itself() 
 @pytest.mark.parametrize("rule", WORDED)
 def test_every_sentence_of_a_rule_is_chinese(rule: str) -> None:
     for diagnosis in diagnoses()[rule]:
-        message = in_language(composed(diagnosis, "opened"), "zh")
+        english = composed(diagnosis, "opened")
+        message = in_language(english, "zh")
+        assert bool(message.summary) == bool(english.summary) == (diagnosis.summary != diagnosis.title)
         evidence = [line for line in message.evidence if not is_quoted(diagnosis, line)]
         ours = (message.title.removeprefix("run-a："), message.summary, *evidence, *message.advice)
-        assert [text for text in ours if not CHINESE.search(text) or english_in(text)] == []
+        assert [text for text in filter(None, ours) if not CHINESE.search(text) or english_in(text)] == []
         assert [label for label, _ in message.facts if label.isascii()] == []
         assert [value for _, value in message.facts if english_in(value)] == []
 
@@ -87,7 +89,7 @@ def test_whatever_happens_to_an_incident_is_said_in_chinese(rule: str) -> None:
         message = in_language(composed(diagnosis, reason), "zh")
         assert message.title.startswith("run-a：")
         assert CHINESE.search(message.title.removeprefix("run-a："))
-        assert message.summary.endswith("。")
+        assert message.summary.endswith("。") or (not message.summary and message.closed_as is None)
         texts = (message.title, message.summary, *(word for pair in message.facts for word in pair))
         assert [text for text in texts if english_in(text)] == []
         titles.add(message.title)

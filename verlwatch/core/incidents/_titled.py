@@ -34,10 +34,10 @@ def title(incident: Incident, reason: Reason) -> str:
 
 
 def summary(incident: Incident, now: float) -> str:
-    """One sentence or two."""
+    """One sentence or two; empty where it would only say the title again."""
     lead = incident.diagnoses[0]
     if incident.state != "closed" or incident.outcome == lead.title:
-        return f"{lead.summary}."
+        return "" if lead.summary == lead.title else f"{lead.summary}."
     was = f"It was: {lead.title}"
     lasted = now - incident.opened_at
     return f"{was}; over {duration(lasted)} after it was found." if lasted > 0 else f"{was}."

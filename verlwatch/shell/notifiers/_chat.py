@@ -23,7 +23,7 @@ from verlwatch.core.types import Message
 from verlwatch.shell.notifiers import _http
 from verlwatch.shell.notifiers._base import PermanentError, TransientError
 from verlwatch.shell.notifiers._text import clean
-from verlwatch.shell.notifiers._words import incident_named, reason_word, words
+from verlwatch.shell.notifiers._words import incident_named, rule_and_reason, words
 
 if TYPE_CHECKING:
     import aiohttp
@@ -102,8 +102,7 @@ def footer(message: Message, dedup_key: str) -> str:
     parts = [
         "verlwatch",
         neutral(message.run, 100),
-        neutral(message.rule, 100),
-        neutral(reason_word(message), 100),
+        *(neutral(word, 100) for word in rule_and_reason(message)),
         incident_named(message, neutral(message.incident, 64)),
         f"{say.message} {neutral(dedup_key, 128)}",
         f"{at:%Y-%m-%d %H:%M:%S} UTC",

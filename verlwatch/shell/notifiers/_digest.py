@@ -26,7 +26,8 @@ def digest(messages: Sequence[Message], key: str) -> Message:
     """One message that tells how each incident stands of which ``messages``, oldest first, tell.
 
     ``key`` stands for the incidents together.  The numbers are those of the incident with the largest ratio.  Each
-    incident has a line, with its id: a channel that has no room for all says how many it leaves out.
+    incident has a line, with its id, and so has each run that is done: a channel that has no room for all says how
+    many it leaves out.
     """
     newest = {message.incident: message for message in messages}
     told = sorted(newest.values(), key=lambda message: (_place(message), -_rank(message)))
@@ -44,13 +45,17 @@ def digest(messages: Sequence[Message], key: str) -> Message:
         title=_title(told, worst.language),
         summary=_WHY[worst.language],
         facts=(),
-        evidence=tuple(f"{message.incident} {message.title}" for message in told),
+        evidence=tuple(map(_line, told)),
         advice=(),
         sparkline="",
         recent=(),
         opened_at=min(message.opened_at for message in told),
         at=max(message.at for message in told),
     )
+
+
+def _line(message: Message) -> str:
+    return message.title if message.reason == "finished" else f"{message.incident} {message.title}"
 
 
 def _place(message: Message) -> int:

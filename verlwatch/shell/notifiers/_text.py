@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime, tzinfo
 
 from verlwatch.core.types import Message
-from verlwatch.shell.notifiers._words import incident_named, reason_word, words
+from verlwatch.shell.notifiers._words import incident_named, rule_and_reason, words
 from verlwatch.shell.printable import TEXT_LIMIT, shortened
 
 # ESC [ … letter (colours, cursor), ESC ] … BEL or ESC \ (titles, links), ESC and one more; `[` may also be one byte.
@@ -51,7 +51,7 @@ def message_text(message: Message, timezone: tzinfo | None = UTC) -> str:
     lines += [f"   | {clean(line)}" for line in message.evidence]
     lines += [f"   → {clean(line, 1000)}" for line in message.advice]
     named = incident_named(message, clean(message.incident))
-    what = filter(None, (named, clean(message.rule), reason_word(message), at))
+    what = filter(None, (named, *map(clean, rule_and_reason(message)), at))
     lines.append(f"   {words(message).comma.join(what)}")
     if message.link:
         lines.append(f"   {clean(message.link, 2000)}")

@@ -59,13 +59,18 @@ def words(message: Message) -> Words:
 
 
 def incident_named(message: Message, name: str) -> str:
-    """The incident as a footer names it; empty for a digest, whose own id nobody can silence or accept."""
-    return "" if message.rule == DIGEST else f"{words(message).incident} {name}"
+    """The incident as a footer names it; empty for what is none, and whose id nobody can silence or accept."""
+    return "" if message.rule == DIGEST or message.reason == "finished" else f"{words(message).incident} {name}"
 
 
 def reason_word(message: Message) -> str:
     """Why the message was sent."""
     return words(message).reasons.get(message.reason, message.reason)
+
+
+def rule_and_reason(message: Message) -> tuple[str, ...]:
+    """Which rule says so, and why the message was sent, unless that is the same word."""
+    return (message.rule,) if message.rule == message.reason else (message.rule, reason_word(message))
 
 
 def in_language(message: Message, language: Language) -> Message:
