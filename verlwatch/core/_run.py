@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from verlwatch.core import phases, steps
+from verlwatch.core import steps
 from verlwatch.core._attempts import Attempts
 from verlwatch.core._hardware import Hardware
 from verlwatch.core._judged import JudgedSeries
 from verlwatch.core._kept import kept, take_up
 from verlwatch.core._life import OBSERVED, Life, Sight
 from verlwatch.core._ordinals import Ordinals
-from verlwatch.core._telling import Told, calm, tell
+from verlwatch.core._telling import Told
+from verlwatch.core._voice import Voice
 from verlwatch.core._work import Work, differs, gpus, named
-from verlwatch.core.incidents import Calm, Change, Conditions, Context, Moment, Mute, OpenIncidents, Silences
+from verlwatch.core.incidents import Conditions, Moment, Mute, OpenIncidents, Silences
 from verlwatch.core.metrics import measured
 from verlwatch.core.phases import STEP, THROUGHPUT
 from verlwatch.core.settings import Settings
-from verlwatch.core.types import Event, Extract, Incident, Samples, State, StepRow
+from verlwatch.core.types import Event, Extract, Samples, State, StepRow
 
 STRAYS, STRAYS_OF = 15, 40
 """So many contradictions among so many steps are no restart any more."""
 RESUMING = 3
 """So many steps after a resume open nothing by themselves."""
-OF_ONE_STEP = frozenset({"phase_spike", "early_slow", "limit"})
-"""Rules about one slow step: where people know it as a stall already, it is no second message."""
 STATE_VERSION = 9
 _THROUGHPUT_KEY = "perf/throughput"
-Book = OpenIncidents | Conditions
 
 
-class Run:
+class Run(Voice):
     """Everything known of one run, fed with its records in order."""
 
     def __init__(self, name: str, settings: Settings, silences: Silences | None = None) -> None:
@@ -100,7 +97,7 @@ class Run:
             if self.finished:  # whatever said that it was the end, it was not
                 self.finished = self.bar_full = False
             self.step, self.step_at = samples.step, now
-            self._advance(samples, facts.seconds, timings, now, told)
+            self._advance(place.attempt, samples, facts.seconds, timings, now, told)
         if timings or _THROUGHPUT_KEY in samples.values:
             self._judge(samples, facts, timings, place.attempt, now, told)
         if self.bar_full:
@@ -112,6 +109,7 @@ class Run:
         if event.name == "phase_time" and (self.is_counted or self.step < 0) and (step := self.ordinals.take(event)):
             self.is_counted = True
             self._take(step, now, told)
+        self.judged.forecasts.hear(event, now)
         if event.name == "fault":
             self.judged.finite.hear(event)
         if self.hardware.cards.hear(event, self.step, now) and self.hardware.cards.changed:
@@ -129,7 +127,7 @@ class Run:
             return
         total = event.attributes.get("total")
         if event.name in {"plan", "progress"} and isinstance(total, int) and total > 0:
-            self.planned = self.life.planned = total
+            self.planned = self.life.planned = self.judged.forecasts.planned = total
         if event.name == "progress":
             self.bar_full = total == event.attributes.get("done")
         if event.name == "finished" or self.bar_full:
@@ -150,11 +148,22 @@ class Run:
         return steps.read(samples.values, self.release, timings, prints_total=self.prints_total)
 
     def _advance(
-        self, samples: Samples, seconds: Mapping[str, float], timings: dict[str, float], now: float, told: Told
+        self,
+        attempt: int,
+        samples: Samples,
+        seconds: Mapping[str, float],
+        timings: dict[str, float],
+        now: float,
+        told: Told,
     ) -> None:
         """A further step of the current attempt has come."""
-        self.life.stepped(samples.origin.source, samples.step, seconds, timings, now, history=told.history)
-        self.life.ledger.score(samples.step, samples.values)
+        life, forecasts = self.life, self.judged.forecasts
+        life.stepped(samples.origin.source, samples.step, seconds, timings, now, history=told.history)
+        life.ledger.score(samples.step, samples.values)
+        limit_s = self.settings.of(self.name).wall_limit_s if life.is_timed else None
+        forecasts.until(life.clocks.began_at + limit_s if limit_s else None, "runs[].wall_limit")
+        live = life.is_timed and not told.history
+        forecasts.take((attempt, samples.step), samples.values, seconds, now, live=live)
         if self.hardware.cards.cards:
             self.hardware.cards.stepped(samples.step, now, seconds)
             self._look_at_cards(now, told)
@@ -247,6 +256,7 @@ class Run:
             self.incidents.subjects | {incident.diagnoses[0].subject for incident in self.findings},
             values=samples.values,
             release=self.release,
+            ahead=self.judged.forecasts.ahead(now),
         )
         self.mute = self._muted(attempt, samples.step, facts.seconds)
         moment = Moment(self.name, attempt, samples.step, now, self.mute)
@@ -275,69 +285,6 @@ class Run:
             book.policy = settings.policy
         self.life.settings = settings
         self.judged.tune(settings)
-
-    # ------------------------------------------------------------------------------------------------ telling
-    def look(self, now: float, told: Told) -> bool:
-        """Lets time pass: what was held back may be told now.  Whether anything was."""
-        before = len(told.notifications), len(told.transitions), self.life.state
-        moment = Moment(self.name, self.attempts.current, self.step, now, self.mute)
-        self._tell(self.incidents.waiting(), moment, told)
-        for book in (self.findings, self.hardware.conditions):
-            self._tell(book.waiting(), moment, told, book)
-        if self.due is not None and now >= self.due:
-            self.live(now, told)
-        else:
-            self._tell(self.life.conditions.waiting(), moment, told, self.life.conditions)
-        return (len(told.notifications), len(told.transitions), self.life.state) != before
-
-    def accept(self, incident: str, now: float, told: Told) -> bool:
-        """A person takes the level of an open incident for the normal one; False if none has that id."""
-        moment = Moment(self.name, self.attempts.current, self.step, now)
-        for book in self._books():
-            change = book.accept(incident, moment)
-            if change is not None:
-                self._tell((change,), moment, told, book)
-                return True
-        return False
-
-    def open_incidents(self) -> Iterator[Incident]:
-        """All that are open."""
-        for book in self._books():
-            yield from book
-
-    def _books(self) -> tuple[Book, ...]:
-        return self.incidents, self.findings, self.life.conditions, self.hardware.conditions
-
-    def _tell(self, changes: Iterable[Change], moment: Moment, told: Told, book: Book | None = None) -> None:
-        book = book or self.incidents
-        for incident in tell(changes, moment, partial(self._calm, moment), self._context, self.settings, told):
-            book.note(incident)
-
-    def _calm(self, moment: Moment, incident: Incident) -> Calm:
-        """A step that validates, saves or follows a resume opens nothing by itself: what lasts is told after it."""
-        lead = incident.diagnoses[0]
-        if lead.rule in OF_ONE_STEP and incident.opened_step in self.life.late_steps:
-            return calm(incident, moment.now, self.settings, self.silences)._replace(mute="told as a stall")
-        is_apart = phases.is_apart(lead.subject) or bool(lead.title)
-        begins_here = moment.mute == "resume" or incident.opened_step == moment.step
-        mute = moment.mute if begins_here and not is_apart else None
-        return calm(incident, moment.now, self.settings, self.silences, mute)
-
-    def _context(self, incident: Incident) -> Context:
-        judged = self.judged
-        if incident.diagnoses[0].title:
-            return Context(link=self.settings.link)
-        subject = incident.diagnoses[0].subject
-        last: Sequence[float] = judged.recent.get(STEP) or ()
-        recent: Sequence[float] = judged.recent.get(subject) or last
-        return Context(
-            recent=tuple(recent),
-            step_s=last[-1] if last else None,
-            step_expected_s=judged.expected.get(STEP),
-            gpus=gpus(self.config),
-            config=self.config,
-            link=self.settings.link,
-        )
 
     # ------------------------------------------------------------------------------------------------ state
     def states(self) -> list[State]:
