@@ -32,7 +32,8 @@ def replay(capsys: pytest.CaptureFixture[str], *logs: Path) -> Found:
 
 
 def check(found: Found, *, ends: bool) -> None:
-    """The four incidents of the recorded runs and nothing else; ``ends``: the log says that the run is over."""
+    """The four incidents of the recorded runs, but for memory; ``ends``: the log says that the run is over."""
+    found = [event for event in found if not event["rule"].startswith("memory_")]
     opened = [event for event in found if event["event"] == "opened"]
     closed = {event["incident"]: event for event in found if event["event"] == "closed"}
     assert [event["phase"] for event in opened] == ["gen", "old_log_prob", "gen", "losses"]
@@ -56,6 +57,19 @@ def check(found: Found, *, ends: bool) -> None:
     assert (nan["rule"], nan["step"], nan["summary"]) == ("not_finite", 260, "actor/grad_norm is nan at step 260")
     assert (closed[nan["incident"]]["closed_as"], closed[nan["incident"]]["step"]) == ("resolved", 261)
     assert len(closed) == 3 + ends
+
+
+def test_where_all_ranks_print_their_memory_the_leaking_one_is_named(
+    recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [event for event in replay(capsys, recorded / CONSOLE[2]) if event["rule"].startswith("memory_")]
+    told = [event for event in found if event["severity"] != "info"]
+    assert {event["phase"] for event in told} == {"memory rank 3"}
+    assert [event["event"] for event in told][0] == "opened"
+    assert 180 <= told[0]["onset_step"] <= told[0]["step"] <= 184
+    assert "growing 1." in told[0]["title"]
+    for name in (*CONSOLE[:2], CONSOLE[3], JSONL):
+        assert not [event for event in replay(capsys, recorded / name) if event["rule"].startswith("memory_")]
 
 
 @pytest.mark.parametrize("name", CONSOLE)
