@@ -19,6 +19,7 @@ from tests.report.made import WORDS, config, read, reported, steps, written
 from verlwatch import report
 from verlwatch.cli import main
 from verlwatch.core.advice import TABLE
+from verlwatch.core.incidents._facts import CAUSES
 from verlwatch.report import _gauges, _missing
 from verlwatch.report._words_zh import PHRASES
 
@@ -120,6 +121,7 @@ def templates() -> Iterator[str]:
                 for part in (said.body, said.orelse) if isinstance(said, ast.IfExp) else (said,):
                     if isinstance(part, ast.Constant) and isinstance(part.value, str):
                         yield part.value
+    yield from CAUSES.values()
     for turn in TABLE:
         yield from (turn.why, turn.proof)
     for section in vars(_gauges)["_COLUMNS"].values():

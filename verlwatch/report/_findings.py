@@ -32,6 +32,8 @@ ROOMY = 70.0
 CLIPPED = 0.02
 FULL_SHARE = 0.1
 GROWTH = 0.1
+FEW = 3
+"""Steps of which one may be a line that lost its phases."""
 
 SLOW: Mapping[str, str] = {
     "gen": "gen_slow",
@@ -294,7 +296,7 @@ def of_supply(gauges: Sequence[Gauge], steps: Steps, cost: Cost | None, words: W
             )
     other = next((line for line in cost.phases if line.name == OTHER), None) if cost else None
     total = step_seconds(steps)
-    if other and total and other.seconds >= OTHER_SHARE * total:
+    if other and total and len(steps) >= FEW and other.seconds >= OTHER_SHARE * total:
         yield Finding(
             "other_slow",
             "supply",

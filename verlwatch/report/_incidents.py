@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import isnan
 from statistics import median
 
+from verlwatch.core.incidents._facts import CAUSES
 from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT, phase
 from verlwatch.core.rules.all_slow import NAME as ALL_SLOW
 from verlwatch.core.rules.all_slow import SUBJECT as ALL_PHASES
@@ -94,7 +95,7 @@ def _incident(
         few=latest.rule in FEW,
         title="",
         text="",
-        cause="",
+        cause=words(CAUSES[latest.rule], phase=subject) if is_timed and latest.rule in CAUSES else "",
         attribution=attribution,
     )
     return replace(incident, title=_title(incident, words), text=_text(incident, latest, words))

@@ -198,6 +198,8 @@ def _details(i: Incident, words: Words) -> Iterator[str]:
         yield words("per token {before} → {during} ms: ×{ratio} per token", before=f"{i.before_per_token_ms:.4g}",
                     during=f"{i.during_per_token_ms:.4g}", ratio=f"{i.ratio_per_token:.2f}")  # fmt: skip
     yield i.text
+    if i.cause:
+        yield words("likely behind it: {cause}", cause=i.cause)
     if i.attribution is not None:
         yield from (
             words(

@@ -63,6 +63,18 @@ _ATTRIBUTION: Mapping[str, str] = {
     "Lost so far: {lost}.": "至今损失 {lost}。",
     "Lost: {lost}.": "共损失 {lost}。",
 }
+_CAUSES: Mapping[str, str] = {
+    "likely behind it: {cause}": "可能原因：{cause}",
+    "the host or the network (likely: every phase slowed at once)": "主机或网络（很可能：各阶段同时变慢）",
+    "work between the timed phases, as data loading or logging (likely: no phase explains it)": (
+        "各计时阶段之间的工作，如加载数据或写日志（很可能：没有阶段能解释）"
+    ),
+    "a straggler, or another job on the host (a guess from one step)": "有掉队者，或主机上有别的作业（由一步猜测）",
+    "not known (a guess from few steps)": "未知（步数少）",
+    "something that comes and goes on the hosts (a guess)": "主机上时有时无的东西（猜测）",
+    "something that fills up or accumulates (possible: it grows bit by bit)": "有东西在填满或累积（可能：一点点增长）",
+    "something in {phase} itself (possible: other phases are as before)": "{phase} 本身（可能：其他阶段照旧）",
+}
 _HEADLINE: Mapping[str, str] = {
     "verl {release} is old: much of what slows it has been mended since.": (
         "verl {release} 较旧：许多变慢的原因后来已修复。"
@@ -163,6 +175,7 @@ _FINDINGS: Mapping[str, str] = {
 }
 PHRASES: Mapping[str, str] = {
     **_ATTRIBUTION,
+    **_CAUSES,
     **_HEADLINE,
     **_FINDINGS,
     **GAUGES,
