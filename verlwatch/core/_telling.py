@@ -26,7 +26,7 @@ from verlwatch.core.incidents import (
     receivers,
 )
 from verlwatch.core.settings import Settings
-from verlwatch.core.types import EventName, Incident, Message, Notice, Notification, Reason, StepRow, Transition
+from verlwatch.core.types import EventName, GpuRow, Incident, Message, Notice, Notification, Reason, StepRow, Transition
 
 _EVENT: dict[Reason, EventName] = {
     "opened": "opened",
@@ -46,6 +46,7 @@ class Told:
     """
 
     steps: list[StepRow] = field(default_factory=list)
+    gpus: list[GpuRow] = field(default_factory=list)
     transitions: list[Transition] = field(default_factory=list)
     notifications: list[Notification] = field(default_factory=list)
     history: bool = False

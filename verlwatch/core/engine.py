@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from verlwatch.core._attempts import MAX_ATTEMPTS, RECALL
+from verlwatch.core._gpu_history import by_instant, row_of
 from verlwatch.core._life import Sight
 from verlwatch.core._run import STATE_VERSION, Run
 from verlwatch.core._sources import Reads, Sources
@@ -23,6 +24,7 @@ from verlwatch.core.types import (
     Chunk,
     Cursor,
     Extract,
+    GpuRow,
     Notification,
     Outcome,
     Record,
@@ -148,7 +150,12 @@ class Engine(Reads):
             run.live(now, told)
         states = [state for name in sorted(touched) for state in touched[name].states()]
         return Outcome(
-            tuple(cursors), tuple(told.steps), (*forgotten, *states), tuple(told.transitions), tuple(told.notifications)
+            tuple(cursors),
+            tuple(told.steps),
+            (*forgotten, *states),
+            tuple(told.transitions),
+            tuple(told.notifications),
+            gpus=by_instant(told.gpus),
         )
 
     # ------------------------------------------------------------------------------------------------ restart
@@ -216,6 +223,7 @@ class Engine(Reads):
                     run.take(record, now, told)
                 else:
                     run.hear(record, now, told)
+                    told.gpus += row_of(run.name, record, run.hardware.cards.cards, now)
             except Exception as error:  # noqa: BLE001 - no record may end the watcher: it would be read again for ever
                 origin = record.origin
                 run.judged.quarantined[f"a {origin.kind} record"] = f"{error!r}, last at byte {origin.end}"[:300]
@@ -250,6 +258,7 @@ def merged(outcomes: Iterable[Outcome]) -> Outcome:
     transitions: list[Transition] = []
     notifications: list[Notification] = []
     extracts: list[Extract] = []
+    gpus: list[GpuRow] = []
     for outcome in outcomes:
         cursors.update((cursor.source, cursor) for cursor in outcome.cursors)
         states.update(((state.kind, state.key), state) for state in outcome.states)
@@ -257,6 +266,7 @@ def merged(outcomes: Iterable[Outcome]) -> Outcome:
         transitions += outcome.transitions
         notifications += outcome.notifications
         extracts += outcome.extracts
+        gpus += outcome.gpus
     return Outcome(
         tuple(cursors.values()),
         tuple(steps),
@@ -264,4 +274,5 @@ def merged(outcomes: Iterable[Outcome]) -> Outcome:
         tuple(transitions),
         tuple(notifications),
         tuple(extracts),
+        tuple(gpus),
     )

@@ -37,6 +37,8 @@ __all__ = [
     "Event",
     "EventName",
     "Extract",
+    "GpuCell",
+    "GpuRow",
     "Incident",
     "Json",
     "Language",
@@ -262,6 +264,32 @@ class StepRow(NamedTuple):
     values: Mapping[str, float]
 
 
+class GpuCell(NamedTuple):
+    """One card at one instant; memory in GiB, utilization in percent, None where it is not known.
+
+    ``low_gb`` and ``high_gb`` are the least and the most that it held around that instant, where others were left out.
+    """
+
+    gpu: str
+    rank: str | None = None
+    total_gb: float | None = None
+    used_gb: float | None = None
+    utilization: float | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    low_gb: float | None = None
+    high_gb: float | None = None
+
+
+class GpuRow(NamedTuple):
+    """The cards of one host at one instant, as the store keeps them."""
+
+    run: str
+    host: str
+    at: float
+    cells: tuple[GpuCell, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """A piece of the core's state for the store: JSON-safe ``data``, None to forget it; ``version`` tags its form."""
@@ -282,9 +310,10 @@ class Outcome:
     transitions: tuple[Transition, ...] = ()
     notifications: tuple[Notification, ...] = ()
     extracts: tuple[Extract, ...] = ()
+    gpus: tuple[GpuRow, ...] = ()
 
     def __bool__(self) -> bool:
-        judged = self.steps or self.states or self.transitions or self.notifications
+        judged = self.steps or self.states or self.transitions or self.notifications or self.gpus
         return bool(self.cursors or judged or self.extracts)
 
 
