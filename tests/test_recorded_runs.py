@@ -65,7 +65,7 @@ def test_where_all_ranks_print_their_memory_the_leaking_one_is_named(
     found = [event for event in replay(capsys, recorded / CONSOLE[2]) if event["rule"].startswith("memory_")]
     told = [event for event in found if event["severity"] != "info"]
     assert {event["phase"] for event in told} == {"memory rank 3"}
-    assert [event["event"] for event in told][0] == "opened"
+    assert told[0]["event"] == "opened"
     assert 180 <= told[0]["onset_step"] <= told[0]["step"] <= 184
     assert "growing 1." in told[0]["title"]
     for name in (*CONSOLE[:2], CONSOLE[3], JSONL):
