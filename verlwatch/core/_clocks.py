@@ -34,9 +34,9 @@ class Clocks:
         self.began_at = now
         self.step(now)
 
-    def step(self, now: float) -> None:
-        """A step is over."""
-        self.progress_at, self.is_broken = now, False
+    def step(self, now: float, *, watched: bool = True) -> None:
+        """A step is over; ``watched``: its line came just now."""
+        self.progress_at, self.is_broken = now, not watched
 
     def seen_again(self, now: float) -> None:
         """The log could not be read until now: what it held meanwhile was not missing."""
@@ -48,9 +48,11 @@ class Clocks:
         self.progress_at += seconds if self.progress_at else 0.0
         self.heard_at += seconds if self.heard_at else 0.0
 
-    def turn(self, now: float) -> None:
-        """It is ``now``: where the clock was set back, the times of before count from here."""
+    def turn(self, now: float) -> bool:
+        """It is ``now``; whether the clock was set back: the times of before count from here then."""
+        is_back = now < max(self.progress_at, self.heard_at)
         self.progress_at, self.heard_at = min(self.progress_at, now), min(self.heard_at, now)
+        return is_back
 
     @property
     def quiet_s(self) -> float:
@@ -59,8 +61,9 @@ class Clocks:
 
     def state(self) -> list[float]:
         """JSON-safe; the inverse of `restore`."""
-        return [self.began_at, self.progress_at, self.heard_at, self._pause_s, self.is_broken]
+        return [self.began_at, self.progress_at, self.heard_at, self._pause_s]
 
     def restore(self, data: Any) -> None:
         """Takes up where it was."""
-        self.began_at, self.progress_at, self.heard_at, self._pause_s, self.is_broken = data
+        self.began_at, self.progress_at, self.heard_at, self._pause_s = data
+        self.is_broken = True

@@ -87,10 +87,11 @@ class Evidence:
         """Whether it says that nothing more is to be expected, be it in good order or not."""
         return bool(self.ended or self.gone is not None or self.job.get("state") in _ENDS)
 
-    def turn(self, now: float) -> None:
-        """It is ``now``: where the clock was set back, the times of before count from here."""
+    def turn(self, now: float) -> bool:
+        """It is ``now``; whether the clock was set back: the times of before count from here then."""
         back = max(0.0, self._first_at - now)
         self._first_at, self._due_at = self._first_at - back, self._due_at - back
+        return back > 0.0
 
     def forget(self) -> None:
         """The run has shown that it lives, or another attempt begins."""

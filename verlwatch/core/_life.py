@@ -124,7 +124,7 @@ class Life:
         self.ledger.take(seconds)
         self.step, self._source = step, source
         self._forget_death()
-        self.clocks.step(now)
+        self.clocks.step(now, watched=not history)
         self.stages.stepped(step, now)
         self._enter(now)
 
@@ -145,7 +145,7 @@ class Life:
         """Takes how the sources of the run stand; whether that changes anything."""
         was_live, was_hidden = self.is_live, self.sources.hides(self._source)
         self.is_live = self.is_live or any(now - one.changed_at < FRESH_S for one in sights)
-        changed = self.sources.see(sights, now)
+        changed = self.sources.see(sights, now) | self.clocks.turn(now) | self.evidence.turn(now)
         if was_hidden and not self.sources.hides(self._source):
             self.clocks.seen_again(now)
         return changed or was_live != self.is_live
@@ -167,7 +167,7 @@ class Life:
         outcomes = {SUBJECT: self._outcome or self._resumed(), blind.SUBJECT: "its logs can be read again"}
         lead = next((d.rule for d in reversed(holding) if d.subject == SUBJECT), "")
         self._rule = lead or (self._rule if SUBJECT in unknown else "")
-        self._is_blind = any(d.subject == blind.SUBJECT for d in holding)
+        self._is_blind = view.unseen_s >= blind.BLIND_S and self.sources.hides(self._source)
         was_over = bool(self.past) and self.past[-1].state == "finished"
         self._enter(now)
         if not self.is_live or self.evidence.is_old:
@@ -252,8 +252,8 @@ class Life:
         """What is not known to be over though nothing says that it lasts: nobody sees it."""
         if not self.sources.is_known:
             return frozenset({SUBJECT, blind.SUBJECT})
-        is_unseen = view.waited_s is None and self._rule in LATE and not (self._outcome or self.is_over)
-        return frozenset({SUBJECT}) if is_unseen else frozenset()
+        is_unjudged = view.waited_s is None and self._rule in LATE and not (self._outcome or self.is_over)
+        return frozenset({SUBJECT} if is_unjudged else ()) | frozenset({blind.SUBJECT} if view.unseen else ())
 
     def _enter(self, now: float) -> None:
         state = self.state

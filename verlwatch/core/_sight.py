@@ -9,6 +9,10 @@ FRESH_S = 3600.0
 """A log that was written within so long before it was first seen is of a run that may live."""
 
 
+AGENT = "agent "
+"""In front of an agent's name where it stands for all logs that it reads; theirs begin with ``NAME:``."""
+
+
 class Sight(NamedTuple):
     """How a source stands, as its reader sees it; ``behind`` says that bytes are there which are not judged yet."""
 
@@ -34,23 +38,29 @@ class Sources:
 
     def see(self, sights: Collection[Sight], now: float) -> bool:
         """Takes how they stand; whether that changes anything."""
-        before = self.unseen, self.is_behind, self.is_known
+        before = self.unseen.keys(), self.is_behind, self.is_known
         self.unseen = {one.source: one.error for one in sights if not one.readable}
         self.is_behind, self.is_known = any(one.behind for one in sights), True
         if not self.unseen:
             self.unseen_at = None
         elif self.unseen_at is None:
             self.unseen_at = now
-        return before != (self.unseen, self.is_behind, self.is_known)
+        return before != (self.unseen.keys(), self.is_behind, self.is_known)
 
     def hides(self, source: str) -> bool:
         """Whether what a run does cannot be seen: ``source`` tells of its steps, any where none has yet."""
-        return source in self.unseen or (not source and bool(self.unseen))
+        agents = (one.removeprefix(AGENT) for one in self.unseen if one.startswith(AGENT))
+        return (
+            source in self.unseen
+            or any(source.startswith(f"{name}:") for name in agents)
+            or (not source and bool(self.unseen))
+        )
 
     def forget(self) -> None:
         """A restart: nothing is known until somebody looks."""
         self.is_known = False
 
     def words(self) -> tuple[str, ...]:
-        """Which cannot be read, and why."""
-        return tuple(f"{source}: {error}" if error else source for source, error in self.unseen.items())
+        """Which cannot be read, and why.  An agent that is gone or blind is told of itself (see `core.fleet`)."""
+        own = ((source, why) for source, why in self.unseen.items() if not source.startswith(AGENT))
+        return tuple(f"{source}: {why}" if why else source for source, why in own)

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from verlwatch.core._life import Sight
+from verlwatch.core._sight import AGENT, Sight
 from verlwatch.core._telling import Told, calm, notify, record
 from verlwatch.core.incidents import (
     NO_NEWS,
@@ -140,7 +140,7 @@ class Fleet:
                 error = f"it cannot read {report.unreadable[0]}"
             behind = report.waiting > 0 or not agent.is_heard
             for run in report.runs:
-                yield Sight(f"agent {name}", run, not error, error, behind)
+                yield Sight(f"{AGENT}{name}", run, not error, error, behind)
 
     def _look(self, agent: _Agent, now: float, told: Told) -> None:
         if "agent_lost" not in agent.incidents and now - agent.seen_at >= LOST_S:
