@@ -278,7 +278,7 @@ class Cards:
                 found.append((card, change))
         known = self.groups.all[number].known
         for card, change in found:
-            if known or is_lone(card, cards):
+            if known or (self._enough == SOON and is_lone(card, cards)):
                 self._open(card, change, self._enough)
 
     def _close(self, members: Mapping[int, Sequence[Card]], least: int) -> None:
