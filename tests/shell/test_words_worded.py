@@ -145,6 +145,7 @@ def test_a_run_that_is_done_reads_as_a_person_would_write_it() -> None:
         ),
         ("goes on: step 8 came after 15 min", "恢复进展：第 8 步用了 15 分钟"),
         ("goes on: lines come again", "恢复：又有日志了"),
+        ("its logs can be read again", "日志又可以读取了"),
         ("goes on with step 8: what failed has ended no training", "继续进行到第 8 步：出错的部分没有中断训练"),
         ("runs again: a new start after step 7", "重新运行：在第 7 步之后重新启动"),
         ("runs again: a new start after no step", "重新运行：上一次没有完成任何一步"),

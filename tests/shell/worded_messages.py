@@ -60,6 +60,7 @@ STAGES = (
     ("reward", "reward: calls have run into their time limit"),
     ("step", "the step after step 7: the engines are idle, so it is behind generation"),
     ("gen", "the step after step 7: the engines work on 12 requests"),
+    ("gen", "the step after step 7: the engines work on 1 request"),
 )
 WHYS = (
     "the limit for start",

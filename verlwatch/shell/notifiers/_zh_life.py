@@ -85,7 +85,7 @@ _VALUES = (
     (r"step", "步"),
     (r"validation", "验证"),
     (r"checkpoint", "检查点"),
-    (r"(.+): the engines work on ([0-9]+) requests", "{0:v}：推理引擎正在处理 {1} 个请求"),
+    (r"(.+): the engines work on ([0-9]+) requests?", "{0:v}：推理引擎正在处理 {1} 个请求"),
     (r"(.+): the engines are idle, so it is behind generation", "{0:v}：推理引擎空闲，即生成已完成"),
     (r"starting", "启动中"),
     (r"starting: (.+)", "启动中：{0}"),
