@@ -170,3 +170,35 @@ def test_a_command_line_says_what_is_configured_where_nothing_else_does(tmp_path
     assert dict(found.config)["actor_rollout_ref.actor.fsdp_config.param_offload"] == "true"
     printed = config(trainer__nnodes=1, trainer__n_gpus_per_node=4)
     assert reported(tmp_path, command, *printed, *steps(5)).run.gpus == 4
+
+
+def agent_steps(engine: float, mean: float, tools: float) -> Iterator[str]:
+    """60 steps whose generation gets slower at step 40, for what its slowest sample then takes."""
+    for step in range(1, 61):
+        late = step >= 40
+        slow, of_tools = (engine, tools) if late else (19.0, 0.5)
+        gen = slow + of_tools + 0.01 * (step % 7)
+        yield (
+            f"step:{step} - timing_s/agent_loop/generate_sequences/max:{slow + of_tools}"
+            f" - timing_s/agent_loop/generate_sequences/mean:{mean if late else 15.0}"
+            f" - timing_s/agent_loop/slowest/generate_sequences:{slow}"
+            f" - timing_s/agent_loop/slowest/tool_calls:{of_tools} - timing_s/gen:{gen} - timing_s/update_actor:29.5"
+            f" - timing_s/step:{gen + 30} - perf/total_num_tokens:10000 - perf/throughput:900.5"
+        )
+
+
+@pytest.mark.parametrize(
+    ("engine", "mean", "tools", "said"),
+    [
+        (39.0, 31.0, 0.5, {"the engine's generation brings 20 s"}),
+        (19.0, 30.0, 25.0, {"waiting for tools brings 24.5 s"}),
+        (39.0, 15.2, 0.5, {"the engine's generation brings 20 s", "Its long tail has grown"}),
+    ],
+)
+def test_the_part_of_generation_that_got_slower_is_named(
+    engine: float, mean: float, tools: float, said: set[str], tmp_path: Path
+) -> None:
+    found = reported(tmp_path, *agent_steps(engine, mean, tools))
+    (incident,) = (i for i in found.incidents if i.attribution is not None)
+    everything = {"the engine's generation brings 20 s", "waiting for tools brings 24.5 s", "Its long tail has grown"}
+    assert {text for text in everything if text in incident.text} == said

@@ -21,12 +21,13 @@ from verlwatch.cli import main
 from verlwatch.core.advice import TABLE
 from verlwatch.core.incidents._facts import CAUSES
 from verlwatch.report import _gauges, _missing
+from verlwatch.report._attributed import CULPRITS
 from verlwatch.report._words_zh import PHRASES
 
 PACKAGE = Path(report.__file__).parents[1]
 SPOKEN = [
-    *(PACKAGE / "report").glob("_*.py"),
-    *(PACKAGE / "core" / f"{n}.py" for n in ("layout", "advice", "attribution")),
+    *(path for path in (PACKAGE / "report").glob("_*.py") if not path.name.startswith(("_html", "_svg"))),
+    *(PACKAGE / "core" / f"{name}.py" for name in ("layout", "advice", "attribution")),
 ]
 
 
@@ -121,7 +122,7 @@ def templates() -> Iterator[str]:
                 for part in (said.body, said.orelse) if isinstance(said, ast.IfExp) else (said,):
                     if isinstance(part, ast.Constant) and isinstance(part.value, str):
                         yield part.value
-    yield from CAUSES.values()
+    yield from (*CAUSES.values(), *CULPRITS.values())
     for turn in TABLE:
         yield from (turn.why, turn.proof)
     for section in vars(_gauges)["_COLUMNS"].values():

@@ -29,6 +29,19 @@ PARTS: dict[str, tuple[str, ...]] = {
     "update_weights": ("timing_s/switch_to_rollout", "timing_s/switch_to_trainer"),
 }
 """By phase: keys of what it consists of, or what explains it."""
+_ENGINE, _TOOLS = "the engine's generation", "waiting for tools"
+CULPRITS: dict[str, str] = {
+    "timing_s/generate_sequences": _ENGINE,
+    "timing_s/generation_timing/max": _ENGINE,
+    "timing_s/agent_loop/slowest/generate_sequences": _ENGINE,
+    "timing_s/agent_loop/slowest/tool_calls": _TOOLS,
+    "timing_s/reshard": "bringing the weights to the engine",
+    "timing_s/agent_loop/compute_score/max": "scoring the samples",
+    "timing_s/wait_for_enough_samples": "waiting for samples",
+}
+"""Parts of a phase that add up to it, and what they are called."""
+MOST_OF_IT = 0.4
+LONGER = 1.25
 
 
 class Stretch(NamedTuple):
@@ -63,6 +76,7 @@ def attributed(before: Stretch, after: Stretch, words: Words, *, one_baseline: b
     if found is None:
         return None
     shares = tuple(_share(share, words) for share in found.shares)
+    parts = tuple(_parts(found.lead, before, after))
     return Attribution(
         before.span,
         after.span,
@@ -75,8 +89,8 @@ def attributed(before: Stretch, after: Stretch, words: Words, *, one_baseline: b
         found.tokens,
         found.longest,
         found.lead,
-        tuple(_parts(found.lead, before, after)),
-        words.joined(_sentences(found, words)),
+        parts,
+        words.joined((*_sentences(found, words), *_within(found, parts, words))),
     )
 
 
@@ -96,8 +110,24 @@ def _share(share: CoreShare, words: Words) -> Share:
 def _parts(lead: str, before: Stretch, after: Stretch) -> Iterator[Part]:
     for key in PARTS.get(lead, ()):
         earlier, later = before.median(key), after.median(key)
-        if earlier is not None or later is not None:
+        if earlier or later:
             yield Part(key, key.partition("/")[2], unit_of(key), earlier, later)
+
+
+def _within(found: Difference, parts: Sequence[Part], words: Words) -> Iterator[str]:
+    """Which part of the phase that moved is it, and whether its longest samples are."""
+    known = {part.name: part for part in parts}
+    more = {name: (part.after or 0.0) - (part.before or 0.0) for name, part in known.items() if name in CULPRITS}
+    name = max(more, key=more.__getitem__, default="")
+    if name and more[name] >= MOST_OF_IT * found.shares[0].difference_s > 0:
+        yield words("Within {phase}, {part} brings {seconds} of it.", phase=found.lead, part=state(CULPRITS[name]),
+                    seconds=Seconds(more[name]))  # fmt: skip
+    most, mean = (known.get(f"timing_s/agent_loop/generate_sequences/{of}") for of in ("max", "mean"))
+    if most and mean and most.before and mean.before and most.after and mean.after:
+        before, after = most.before / mean.before, most.after / mean.after
+        if after >= LONGER * before:
+            yield words("Its long tail has grown: the slowest sample takes {after}× the mean one, {before}× before.",
+                        after=f"{after:.2f}", before=f"{before:.2f}")  # fmt: skip
 
 
 def _sentences(found: Difference, words: Words) -> Iterator[str]:

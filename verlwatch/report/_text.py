@@ -28,7 +28,7 @@ def right(text: str, columns: int) -> str:
 
 def wrapped(text: str, columns: int, first: str = "", rest: str = "") -> Iterator[str]:
     """Lines of at most so many columns; a word that is longer is cut."""
-    columns -= 0 if text.isascii() else 2  # room for what clings to the end
+    columns -= 2 if width(text) > len(text) else 0  # room for what clings to the end
     line, empty = first, True
     for word in _words(text, columns - max(width(first), width(rest))):
         if word.isspace():

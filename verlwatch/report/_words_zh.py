@@ -64,6 +64,15 @@ _ATTRIBUTION: Mapping[str, str] = {
     "Lost: {lost}.": "共损失 {lost}。",
 }
 _CAUSES: Mapping[str, str] = {
+    "Within {phase}, {part} brings {seconds} of it.": "在 {phase} 内，{part}占其中 {seconds}。",
+    "Its long tail has grown: the slowest sample takes {after}× the mean one, {before}× before.": (
+        "长尾变长：最慢的样本是平均的 {after} 倍，之前 {before} 倍。"
+    ),
+    "the engine's generation": "引擎的生成",
+    "waiting for tools": "等待工具",
+    "bringing the weights to the engine": "把权重送到引擎",
+    "scoring the samples": "给样本打分",
+    "waiting for samples": "等待样本",
     "likely behind it: {cause}": "可能原因：{cause}",
     "the host or the network (likely: every phase slowed at once)": "主机或网络（很可能：各阶段同时变慢）",
     "work between the timed phases, as data loading or logging (likely: no phase explains it)": (
