@@ -282,7 +282,6 @@ def test_a_restart_in_between_changes_nothing() -> None:
             course.step(step, memory=leaking(step))
         kept = orjson.loads(orjson.dumps(other.of.state()))
         other.of = Forecasts(1000.0)
-        other.of.planned = 1000
         other.of.restore(kept)
         assert other.told[step] == one.told[step]
     assert {found.rule for found in one.told[140]} == {"host_memory_forecast", "disk_forecast", "deadline"}

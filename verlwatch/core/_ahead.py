@@ -170,8 +170,9 @@ class Forecasts:
 
     # ------------------------------------------------------------------------------------------------ state
     def state(self) -> dict[str, Any]:
-        """JSON-safe; ``planned`` is the run's own."""
+        """JSON-safe."""
         return {
+            "planned": self.planned,
             "at": [self._attempt, self._step],
             "limits": self.limits.state(),
             "pace": self._pace.state(),
@@ -184,6 +185,7 @@ class Forecasts:
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """The inverse of `state`."""
+        self.planned = data["planned"]
         self._attempt, self._step = data["at"]
         self.limits.restore(data["limits"])
         self._pace = Remaining.from_state(data["pace"])
