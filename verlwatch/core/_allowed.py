@@ -26,6 +26,8 @@ LATELY_FACTOR = 1.5
 LEAST_S = 10.0
 """No run is called stuck in less time than this, however short its steps are."""
 KEPT = 128
+AT_ONCE, MOST_TOGETHER = 0.1, 8
+"""A step that comes within this share of its own seconds has come at once with the one before."""
 QUANTILE = 0.95
 _APART = tuple(phase.name for phase in PHASES if phase.apart)
 _FREQUENCY = {"testing": "trainer.test_freq", "save_checkpoint": "trainer.save_freq"}
@@ -37,6 +39,7 @@ class OwnPace:
     def __init__(self) -> None:
         self.steps: deque[float] = deque(maxlen=KEPT)
         """Seconds from step to step, without validation and checkpoint."""
+        self._p95 = 0.0  # kept, since it is asked for with every line
         self.apart: dict[str, deque[tuple[int, float]]] = {name: deque(maxlen=8) for name in _APART}
         """Of validations and checkpoints: the step and the seconds."""
         self._first = -1
@@ -44,6 +47,8 @@ class OwnPace:
         self._lately = (0.0, 0.0)
         """Seconds of the last two, late ones too."""
         self._was_late = False
+        self._together: deque[int] = deque([1], maxlen=16)
+        """How many steps have come at once, lately: a log that is written in blocks tells of the next ones together."""
 
     def take(
         self, step: int, step_s: float, apart: Mapping[str, float], arrived_s: float | None, *, was_late: bool = False
@@ -56,10 +61,13 @@ class OwnPace:
         for name in self.apart.keys() & apart.keys():
             self.apart[name].append((step, apart[name]))
         if arrived_s is not None:
+            follows = arrived_s < AT_ONCE * step_s
+            self._together.append(min(self._together[-1] + 1, MOST_TOGETHER) if follows else 1)
             gap, allowed = max(0.0, arrived_s - sum(apart.values())), self.usual_s
             step_s = max(step_s, min(gap, allowed) if allowed else gap)
         if step_s > 0.0 and not (was_late and not self._was_late):
             self.steps.append(step_s)
+            self._p95 = quantile(self.steps, QUANTILE)
         self._lately = (self._lately[-1], step_s)
         self._was_late = was_late
 
@@ -81,7 +89,8 @@ class OwnPace:
             return Allowance(patience.first_step_s, "the limit for the first step")
         why = self._why()
         for name, word in (("testing", "validation"), ("save_checkpoint", "checkpoint")):
-            if not (stage == word or self._is_due(name, step + 1, config, planned)):
+            ahead = range(step + 1, step + 1 + max(self._together))
+            if not (stage == word or any(self._is_due(name, one, config, planned) for one in ahead)):
                 continue
             longest = max((took for _, took in self.apart[name]), default=None)
             seconds += patience.first_validation_s if longest is None else FACTOR * longest
@@ -96,14 +105,14 @@ class OwnPace:
         """
         if len(self.steps) < FEW:
             return FEW_FACTOR * max(self.steps, default=0.0)
-        return max(FACTOR * quantile(self.steps, QUANTILE), LATELY_FACTOR * min(self._lately))
+        return max(FACTOR * self._p95, LATELY_FACTOR * min(self._lately))
 
     def _why(self) -> str:
         if len(self.steps) < FEW:
             return f"{FEW_FACTOR:g}× the longest of its few steps, {duration(max(self.steps))}"
-        if self.usual_s > FACTOR * quantile(self.steps, QUANTILE):
+        if self.usual_s > FACTOR * self._p95:
             return f"{LATELY_FACTOR:g}× its last steps, {duration(min(self._lately))}"
-        return f"{FACTOR:g}× the 95th percentile of its steps, {duration(quantile(self.steps, QUANTILE))}"
+        return f"{FACTOR:g}× the 95th percentile of its steps, {duration(self._p95)}"
 
     def _is_due(self, name: str, step: int, config: Mapping[str, str | int | float], planned: int | None) -> bool:
         """Whether a validation or checkpoint comes with ``step``, by the configuration or by when they came so far."""
@@ -126,15 +135,18 @@ class OwnPace:
             "steps": [round(value, 3) for value in self.steps],
             "first": self._first,
             "lately": [*self._lately, self._was_late],
+            "together": list(self._together),
             "apart": {name: [list(one) for one in past] for name, past in self.apart.items()},
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """Takes up where it was."""
         self.steps.extend(data["steps"])
+        self._p95 = quantile(self.steps, QUANTILE) if self.steps else 0.0
         self._first = data["first"]
         *lately, self._was_late = data["lately"]
         self._lately = lately[0], lately[1]
+        self._together = deque(data["together"], maxlen=self._together.maxlen)
         for name, past in data["apart"].items():
             self.apart[name].extend((step, took) for step, took in past)
 
