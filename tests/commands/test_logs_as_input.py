@@ -88,7 +88,7 @@ def test_the_settings_of_a_configuration_hold(
     config = tmp_path / "verlwatch.yaml"
     config.write_text("detection: {accept_after_steps: 60}\n")
     assert main(["replay", "--config", str(config), "--json", log]) == 0
-    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    last = [found for line in capsys.readouterr().out.splitlines() if (found := json.loads(line))["phase"] == "gen"][-1]
     assert (last["phase"], last["closed_as"]) == ("gen", "accepted")
     assert main(["report", "--config", str(config), log]) == 0
     assert ": accepted" in capsys.readouterr().out

@@ -87,7 +87,7 @@ def test_a_daemon_is_shown_and_its_json_handed_on(serve: Serve, capsys: pytest.C
     body = orjson.dumps(GOOD)
     code, out, _ = asked(serve(says(body)), capsys)
     assert code == 0
-    assert "qwen: waiting, no step yet" in out
+    assert "qwen: unknown, no step yet" in out
     assert asked(serve(says(body)), capsys, "--json") == (0, body.decode() + "\n", "")
 
 

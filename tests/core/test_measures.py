@@ -125,8 +125,8 @@ def test_each_metric_is_a_series_of_the_budget() -> None:
 
 
 def test_the_status_lists_no_metric_among_the_phases() -> None:
-    from verlwatch.shell.overview import _run
+    from verlwatch.shell._run_view import run_status
 
     engine = Engine(SETTINGS)
     told(40, engine=engine, also={HOST: steady(120.0)})
-    assert [phase.name for phase in _run(engine.runs["train"], 0.0).phases] == ["gen", "update_actor", "step"]
+    assert [phase.name for phase in run_status(engine.runs["train"], 0.0).phases] == ["gen", "update_actor", "step"]
