@@ -5,16 +5,17 @@ is expected to take ``w`` times as long; what it takes beyond that it has lost i
 
     workload = before * (w - 1)      efficiency = after - before * w      ratio at equal work = after / (before * w)
 
-``w`` comes from the best that is known of the two stretches: what the run's own baseline expected of each step's work
-(docs/DETECTION.md); else a regression over the earlier stretch; else, with fewer steps than that needs, the tokens
-themselves (response tokens for generation, all tokens for the rest, as verl's ``timing_per_token_ms`` has it).  Where
-the log names no tokens, nothing is known of the work, and seconds are not split.
+The ratio at equal work is the median, over the steps, of seconds per second expected.  What is expected comes from the
+best that is known of the two stretches: what the run's own baseline expected of each step's work (docs/DETECTION.md);
+else a regression over the earlier stretch; else, with fewer steps than that needs, the tokens themselves (response
+tokens for generation, all tokens for the rest, as verl's ``timing_per_token_ms`` has it).  Where the log names no
+tokens, nothing is known of the work, and seconds are not split.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import exp, isfinite, log
+from math import exp, isfinite, log, sqrt
 from statistics import median
 from typing import Literal, NamedTuple
 
@@ -157,7 +158,37 @@ def equal_work(name: str, rows: Sequence[Row]) -> Callable[[Row], float]:
     return lambda _row: usual
 
 
+def doubt(name: str, rows: Sequence[Row], others: Sequence[Row]) -> float:
+    """By how much ``equal_work`` may be wrong about the work of ``others``: the standard deviation of a logarithm.
+
+    It is that of the shares that grow with the work, times how far the two works are apart; the level is the same.
+    Noise that carries over from step to step makes the steps tell less of them.
+    """
+    rows = [row for row in rows if row.seconds.get(name, 0.0) > 0.0]
+    if len(rows) < ENOUGH or not any(row.work.tokens for row in rows) or not others:
+        return 0.0
+    baseline = _fitted(name, rows)
+    a, b = (_slopes(baseline, side) for side in (rows, others))
+    along, across = b[0] - a[0], b[1] - a[1]
+    *_, c11, c12, c22 = baseline.cov
+    variance = along * along * c11 + 2 * along * across * c12 + across * across * c22
+    return sqrt(max(0.0, variance) * (1 + baseline.phi) / (1 - baseline.phi))
+
+
+def _slopes(baseline: Baseline, rows: Sequence[Row]) -> tuple[float, float]:
+    """By how much the logarithm grows with each share, at the median work."""
+    relative = [baseline.relative(row.work.tokens or 0.0, row.work.longest or 0.0) for row in rows]
+    tokens, longest = median([t for t, _ in relative]), median([m for _, m in relative])
+    work = 1.0 + baseline.tokens * tokens + baseline.longest * longest
+    return (tokens / work, longest / work) if work > 0.0 else (0.0, 0.0)
+
+
 def _regression(name: str, rows: Sequence[Row]) -> Callable[[Row], float]:
+    baseline = _fitted(name, rows)
+    return lambda row: exp(baseline.expect(*baseline.relative(row.work.tokens or 0.0, row.work.longest or 0.0)))
+
+
+def _fitted(name: str, rows: Sequence[Row]) -> Baseline:
     shares = phase(name)
     baseline = Baseline(shares.tokens, shares.longest)
     points = [(log(row.seconds[name]), row.work.tokens or 0.0, row.work.longest or 0.0) for row in rows]
@@ -165,7 +196,7 @@ def _regression(name: str, rows: Sequence[Row]) -> Callable[[Row], float]:
     baseline.begin(ys, tokens, longest)
     for at, (y, t, m) in enumerate(points):
         baseline.learn(baseline.judge(at, y, *baseline.relative(t, m), 0.0))
-    return lambda row: exp(baseline.expect(*baseline.relative(row.work.tokens or 0.0, row.work.longest or 0.0)))
+    return baseline
 
 
 def _basis(before: Sequence[Row], after: Sequence[Row], names: Sequence[str]) -> Basis:
@@ -178,19 +209,34 @@ def _basis(before: Sequence[Row], after: Sequence[Row], names: Sequence[str]) ->
 
 
 def _work(basis: Basis, name: str, before: Sequence[Row], after: Sequence[Row]) -> float | None:
-    """The factor by which a phase's work has grown."""
+    """The factor by which a phase's work has grown: what is left of its seconds' ratio at equal work.
+
+    That ratio is the median of seconds per expected second after, over the same before: step by step, so that chance
+    in the work of single steps does not count as efficiency.
+    """
     if basis == "seconds":
         return None
-    if basis == "baseline" and (earlier := _expected(before, name)) and (later := _expected(after, name)):
-        return median(later) / median(earlier)
-    if basis != "per token" and len(_seen(before, name)) >= ENOUGH:
-        expect = equal_work(name, before)
-        earlier_s, later_s = (median(map(expect, rows)) for rows in (before, after))
-        if earlier_s > 0.0:
-            return later_s / earlier_s
-    if not phase(name).tokens:
+    earlier_s, later_s = _median(before, name), _median(after, name)
+    expect = _expectation(basis, name, before, after)
+    relative = [_relative(name, rows, expect) for rows in (before, after)]
+    if not all(relative) or earlier_s <= 0.0 or later_s <= 0.0:
         return 1.0
-    return _ratio([_tokens(name, row) for row in before], [_tokens(name, row) for row in after])
+    return later_s / earlier_s * median(relative[0]) / median(relative[1])
+
+
+def _expectation(basis: Basis, name: str, before: Sequence[Row], after: Sequence[Row]) -> Callable[[Row], float | None]:
+    """What a phase should take for a step's work, up to a factor; None for a step where that is not known."""
+    if basis == "baseline" and _expected(before, name) and _expected(after, name):
+        return lambda row: row.expected.get(name)
+    if basis != "per token" and len(_seen(before, name)) >= ENOUGH:
+        return equal_work(name, before)
+    return (lambda row: _tokens(name, row)) if phase(name).tokens else (lambda _row: 1.0)
+
+
+def _relative(name: str, rows: Sequence[Row], expect: Callable[[Row], float | None]) -> list[float]:
+    """Seconds per expected second of each step that has both."""
+    found = ((row.seconds.get(name, 0.0), expect(row)) for row in rows if name in row.seconds)
+    return [seconds / e for seconds, e in found if e is not None and e > 0.0 and seconds > 0.0]
 
 
 def _tokens(name: str, row: Row) -> float | None:

@@ -2,19 +2,20 @@
 
 A regression over the steps of A says what each phase should take for the work of a step (`core.attribution`); the ratio
 of a phase is the median of seconds ÷ expected in B over that in A.  Its interval is the middle 95 % of RESAMPLES
-bootstrap resamples of both, in blocks of neighbouring steps (their noise carries over), with a fixed seed.  It knows
-nothing of the uncertainty of the regression itself: where B's work lies beyond A's, it is too narrow, and that is said.
+bootstrap resamples of both, in blocks of neighbouring steps (their noise carries over), with a fixed seed, widened by
+what the regression does not know of B's work.  Where that lies far beyond A's, the regression itself may be wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import exp, hypot, log
 from random import Random
 from statistics import median
 
 from verlwatch import __version__
-from verlwatch.core.attribution import ENOUGH, Row, equal_work
+from verlwatch.core.attribution import ENOUGH, Row, doubt, equal_work
 from verlwatch.core.statement import Statement, state
 from verlwatch.core.types import Language
 from verlwatch.core.verl_keys import Config, Value
@@ -33,6 +34,7 @@ LEAST = 8
 """Steps that an interval needs."""
 BEYOND = 1.5
 WARM = 3
+Z = 1.96
 _NAMES_ONLY = ("experiment_name", "project_name", "_dir", "_path", "logger", "_files", "resume", "rollout_data")
 _EXPLAINS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("actor_rollout_ref.rollout.log_prob", ("old_log_prob",)),
@@ -122,8 +124,9 @@ def _with_interval(share: Share, before: Sequence[Row], after: Sequence[Row]) ->
     ratios = sorted(median(_resampled(later, chance)) / median(_resampled(earlier, chance)) for _ in range(RESAMPLES))
     low, high = ratios[int(0.025 * RESAMPLES)], ratios[int(0.975 * RESAMPLES) - 1]
     # the interval is that of this phase's own regression; where the share was reckoned otherwise it is moved along
-    own = median(later) / median(earlier)
-    return replace(share, low=low * share.ratio / own, high=high * share.ratio / own)
+    own, apart = median(later) / median(earlier), Z * doubt(name, before, after)
+    below, above = (hypot(abs(log(side / own)), apart) for side in (low, high))
+    return replace(share, low=share.ratio * exp(-below), high=share.ratio * exp(above))
 
 
 def _thinned(values: Sequence[float]) -> Sequence[float]:
@@ -132,8 +135,8 @@ def _thinned(values: Sequence[float]) -> Sequence[float]:
 
 
 def _resampled(values: Sequence[float], chance: Random) -> list[float]:
-    """As many values, in blocks of neighbours: the cube root of their number."""
-    size = max(1, round(len(values) ** (1 / 3)))
+    """As many values, in blocks of neighbours: the square root of their number."""
+    size = max(1, round(len(values) ** 0.5))
     found: list[float] = []
     while len(found) < len(values):
         at = chance.randrange(len(values) - size + 1)
@@ -167,8 +170,10 @@ def _caveats(found: Attribution | None, a: Reading, b: Reading) -> Iterator[Stat
         yield state("Fewer than {count} steps: seconds per token are compared, fixed costs and all.", count=ENOUGH)
     ratio = found.tokens_ratio
     if ratio is not None and found.basis == "regression" and not 1 / BEYOND <= ratio <= BEYOND:
-        yield state("B works on ×{ratio} the tokens of A, which A's steps say little of: the intervals are too narrow.",
-                    ratio=f"{ratio:.2f}")  # fmt: skip
+        yield state(
+            "B works on ×{ratio} the tokens of A, which A's steps say little of: the intervals may be too narrow.",
+            ratio=f"{ratio:.2f}",
+        )
     if min(found.before_count, found.after_count) < LEAST:
         yield state("Too few steps for an interval.")
     if a.release != b.release:

@@ -125,8 +125,8 @@ VERSUS: Mapping[str, str] = {
     ),
     "One of the two shows no steps with timing.": "其中一份没有带计时的步。",
     "One of the two names no tokens: seconds are compared as they are.": "其中一份没有 token 数：直接比较秒数。",
-    "B works on ×{ratio} the tokens of A, which A's steps say little of: the intervals are too narrow.": (
-        "B 的 token 是 A 的 {ratio} 倍，A 的各步对此说明不了多少：区间偏窄。"
+    "B works on ×{ratio} the tokens of A, which A's steps say little of: the intervals may be too narrow.": (
+        "B 的 token 是 A 的 {ratio} 倍，A 的各步对此说明不了多少：区间可能偏窄。"
     ),
     "Too few steps for an interval.": "步数太少，给不出区间。",
     "The releases differ: verl {a} and {b}; what a phase contains may differ, too.": (
