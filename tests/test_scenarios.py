@@ -15,7 +15,7 @@ from tests.scenarios import write
 from verlwatch import timeline
 from verlwatch.cli import main
 from verlwatch.core.engine import Engine
-from verlwatch.core.settings import Patience, Settings
+from verlwatch.core.settings import Patience, RunLimits, Settings
 from verlwatch.core.types import Incident, Message, Transition
 
 SCENARIOS = sorted(path.parent for path in write.HERE.glob("*/expected.yaml"))
@@ -56,7 +56,8 @@ class Story:
 
 
 def settings(given: Mapping[str, Any]) -> Settings:
-    return Settings(receivers=("team",), patience=Patience(**given.get("patience", {})))
+    limits = RunLimits(host_memory_gb=given.get("host_memory_gb"))
+    return Settings(receivers=("team",), patience=Patience(**given.get("patience", {})), runs=(limits,))
 
 
 def is_about(message: Message, transition: Transition) -> bool:

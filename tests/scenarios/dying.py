@@ -45,7 +45,10 @@ def _driver(scene: Scene, task: str, innermost: str, *frames: str) -> Scene:
 
 def host_oom() -> Scene:
     """Ray kills a worker for want of host memory: the victim is not the largest."""
-    scene = _running()
+    return _killed_for_memory(_running())
+
+
+def _killed_for_memory(scene: Scene) -> Scene:
     scene.raw(
         "\x1b[33m(raylet)\x1b[0m [2026-03-02 09:33:06,391 E 2110 2110] (raylet) node_manager.cc:3099: 1 Workers (tasks "
         "/ actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons at node (ID: 5a5b5c, "
@@ -340,18 +343,16 @@ def nan() -> Scene:
 
 
 def host_memory_leak() -> Scene:
-    """Host memory grows by 1 % of the limit with each step, until Ray kills."""
+    """Host memory grows by 1 % of what there is with each step, until Ray kills at 95 %."""
     scene = Scene("0.9").start()
-    used = 300.0
-    for step in range(1, 41):
-        scene.step(step, values={"perf/cpu_memory_used_gb": used})
-        used = min(used + 5.0, 478.0)
-    return scene
+    for step in range(1, 32):
+        scene.step(step, {"perf/cpu_memory_used_gb": 503.0 * (0.65 + step / 100)})
+    return _killed_for_memory(scene.wait(31))
 
 
 SCENES = (
     host_oom, device_oom, nccl_timeout, hccl_timeout, nccl_timeout_after_a_stall, actor_died, engine_dead, python_error,
     error_at_start, shell_killed, slurm_cancelled, slurm_time_limit, slurm_oom, torchrun_child, node_died,
     native_crash, process_signal_9, process_oom_killed, process_code_1, process_disappeared, killed_after_its_traceback,
-    nan,
+    nan, host_memory_leak,
 )  # fmt: skip

@@ -20,7 +20,8 @@ def diagnose(view: LifeView) -> tuple[Diagnosis, ...]:
     faults = tuple(f for f in of(view, "exception", "crash", "child_failed") if f.severity == "critical")
     if not faults:
         return ()
-    lead = next((f for f in faults if "exception" in f.said or f.kind == "crash"), faults[0])
+    named = next((f for f in faults if "rank" in f.said), faults[0])
+    lead = next((f for f in faults if "exception" in f.said or f.kind == "crash"), named)
     others = tuple(f for f in faults if f is not lead)
     advice = THREADS if lead.said.get("cause") == "thread limit" else ADVICE
     return (death(NAME, view, _title(lead), faults=(lead, *others), facts=_facts(lead), advice=advice),)
