@@ -30,7 +30,7 @@ def diagnose(view: LifeView) -> tuple[Diagnosis, ...]:
 def _title(lead: Fault) -> str:
     said = lead.said
     if signal := said.get("signal"):
-        return f"crashed by {signal}"
+        return f"crashed by {signal}" + (f" on rank {said['rank']}" if "rank" in said else "")
     if exception := said.get("exception"):
         text = str(said.get("text", ""))
         return f"crashed: {exception}" + (f": {text[:80]}" if text else "")

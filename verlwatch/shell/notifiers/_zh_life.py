@@ -39,6 +39,7 @@ _TITLES = (
     (r"killed by (.+)", "被 {0} 终止"),
     (r"failed \((.+)\)", "失败（{0:v}）"),
     (r"failed", "失败"),
+    (r"crashed by (\S+) on rank (\S+)", "崩溃（{0}，rank {1}）"),
     (r"crashed by (.+)", "崩溃（{0}）"),
     (r"crashed: rank (\S+) ended with code (\S+)", "崩溃：rank {0} 以代码 {1} 退出"),
     (r"crashed: a child ended with code (\S+)", "崩溃：子进程以代码 {0} 退出"),
