@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -202,3 +203,34 @@ def test_the_part_of_generation_that_got_slower_is_named(
     (incident,) = (i for i in found.incidents if i.attribution is not None)
     everything = {"the engine's generation brings 20 s", "waiting for tools brings 24.5 s", "Its long tail has grown"}
     assert {text for text in everything if text in incident.text} == said
+
+
+def whole(slower: float, between: float) -> Iterator[str]:
+    """80 steps; from step 40 on every phase takes ``slower`` times as long, and the time between them is longer."""
+    noise = random.Random(1)
+    for step in range(1, 81):
+        late = step >= 40
+        times = {"gen": 40.0, "old_log_prob": 6.0, "ref": 5.0, "update_actor": 18.0}
+        times = {name: s * (slower if late else 1) * noise.gauss(1, 0.01) for name, s in times.items()}
+        total = sum(times.values()) + (between if late else 1.0)
+        printed = " - ".join(f"timing_s/{name}:{s!r}" for name, s in times.items())
+        yield f"step:{step} - {printed} - timing_s/step:{total!r} - perf/total_num_tokens:10000 - perf/throughput:900.5"
+
+
+def test_every_phase_slower_at_once_is_no_matter_of_one_phase(tmp_path: Path) -> None:
+    rows = config(actor_rollout_ref__rollout__enforce_eager=True)
+    found = reported(tmp_path, *rows, *whole(1.5, 1.0))
+    assert {"all_slow"} <= names(found)
+    assert "gen_slow" not in names(found)
+    assert found.advice == ()
+    assert "host or the network" in found.headline
+    assert found.cost is not None
+    assert found.cost.lost is not None
+    assert found.cost.lost.seconds == pytest.approx(41 * 0.5 * 69, rel=0.03)
+
+
+def test_time_between_the_phases_is_told_once(tmp_path: Path) -> None:
+    found = reported(tmp_path, *whole(1.0, 30.0))
+    assert [f.name for f in found.findings].count("other_slow") == 1
+    assert found.headline.startswith("Time between the phases is what slowed the run")
+    assert "all_slow" not in names(found)

@@ -20,7 +20,7 @@ from verlwatch import report
 from verlwatch.cli import main
 from verlwatch.core.advice import TABLE
 from verlwatch.core.incidents._facts import CAUSES
-from verlwatch.report import _gauges, _missing
+from verlwatch.report import _build, _gauges, _missing
 from verlwatch.report._attributed import CULPRITS
 from verlwatch.report._words_zh import PHRASES
 
@@ -122,7 +122,7 @@ def templates() -> Iterator[str]:
                 for part in (said.body, said.orelse) if isinstance(said, ast.IfExp) else (said,):
                     if isinstance(part, ast.Constant) and isinstance(part.value, str):
                         yield part.value
-    yield from (*CAUSES.values(), *CULPRITS.values())
+    yield from (*CAUSES.values(), *CULPRITS.values(), *vars(_build)["_SLOWED"].values())
     for turn in TABLE:
         yield from (turn.why, turn.proof)
     for section in vars(_gauges)["_COLUMNS"].values():

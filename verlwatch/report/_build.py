@@ -44,6 +44,10 @@ ENDS = 8
 """With fewer steps, the first are not compared with the last."""
 STRETCH = 50
 OLD = frozenset({"0.1", "0.2-0.3"})
+_SLOWED = {
+    "all_slow": "Every phase got slower at once, as from the host or the network: {title}.",
+    "step_slow": "Time between the phases is what slowed the run: {title}.",
+}
 _SEVERITY = {"critical": 0, "warning": 1, "info": 2}
 SHOWN = (
     *("trainer.nnodes", "trainer.n_gpus_per_node", "actor_rollout_ref.model.path", "actor_rollout_ref.actor.strategy"),
@@ -76,7 +80,7 @@ def build(reading: Reading, words: Words, span: tuple[int, int] | None = None) -
         *_findings.of_use(sections["utilisation"], words),
         *_findings.of_interruptions(cost, words),
     )
-    findings = tuple(sorted(findings, key=lambda f: _SEVERITY[f.severity]))
+    findings = tuple(sorted(_once(findings), key=lambda f: _SEVERITY[f.severity]))
     advice = tuple(_advice(findings, mismatches, reading.config, words))
     named = {*SHOWN, *NAMED, *(a.key for a in advice), *(key for m in mismatches for key in m.keys)}
     return Report(
@@ -106,6 +110,15 @@ def build(reading: Reading, words: Words, span: tuple[int, int] | None = None) -
         range=span,
         words={heading: words(heading) for heading in FORM if "{" not in heading},
     )
+
+
+def _once(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Without what says of the whole run what was said of a step already."""
+    told: set[str] = set()
+    for finding in findings:
+        if finding.step is not None or finding.name not in told:
+            told.add(finding.name)
+            yield finding
 
 
 def _is_of_network(key: str) -> bool:
@@ -258,7 +271,8 @@ def _headline(
     timed = sorted((i for i in found if i.attribution), key=lambda i: (i.last is not None, -i.lost_s))
     if timed:
         worst = timed[0]
-        parts = [words("{phase} is what slowed the run: {title}.", phase=worst.phase, title=worst.title)]
+        parts = [words(_SLOWED.get(worst.rule, "{phase} is what slowed the run: {title}."), phase=worst.phase,
+                       title=worst.title)]  # fmt: skip
         if worst.few:
             parts.append(words("A judgement from few steps."))
         parts += [words(m.said) for m in mismatches if m.severity == "warning" and worst.phase == "gen"][:1]

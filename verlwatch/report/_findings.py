@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from verlwatch.core.phases import STEP
+from verlwatch.core.rules.all_slow import NAME as ALL_SLOW
+from verlwatch.core.rules.all_slow import SUBJECT as ALL_PHASES
 from verlwatch.core.statement import Seconds, state
 from verlwatch.report._costs import OTHER, step_seconds
 from verlwatch.report._model import Attribution, Confidence, Cost, Finding, Gauge, Incident, PhaseStats
@@ -104,7 +106,7 @@ def of_steps(
 def _covers(incident: Incident, over_run: Attribution) -> bool:
     """Whether it tells of the same phase in the last steps."""
     lasts = incident.last is None or incident.last >= over_run.after[0]
-    return incident.attribution is not None and incident.phase == over_run.lead and lasts
+    return incident.attribution is not None and incident.phase in {over_run.lead, STEP, ALL_PHASES} and lasts
 
 
 def _second(parts: Sequence[PhaseStats]) -> object:
@@ -120,6 +122,7 @@ def of_incidents(incidents: Sequence[Incident], words: Words) -> Iterator[Findin
         if found is None:
             continue
         lead = found.lead or incident.phase
+        name = ALL_SLOW if incident.rule == ALL_SLOW else SLOW.get(lead, "other_slow")
         evidence = [
             words(
                 "{label}: {before} before, {after} then",
@@ -131,7 +134,7 @@ def of_incidents(incidents: Sequence[Incident], words: Words) -> Iterator[Findin
         ]
         confidence: Confidence = "possible" if incident.few else "certain"
         yield Finding(
-            SLOW.get(lead, "other_slow"),
+            name,
             "steps",
             incident.severity,
             confidence,

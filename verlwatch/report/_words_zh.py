@@ -91,6 +91,10 @@ _HEADLINE: Mapping[str, str] = {
     "No step with timing was found.": "没有找到带计时的步。",
     " There are too few steps to judge.": "步数太少，无法判断。",
     "{phase} is what slowed the run: {title}.": "使训练变慢的是 {phase}：{title}。",
+    "Every phase got slower at once, as from the host or the network: {title}.": (
+        "各阶段同时变慢，像是主机或网络的原因：{title}。"
+    ),
+    "Time between the phases is what slowed the run: {title}.": "使训练变慢的是各阶段之间的时间：{title}。",
     ". No phase lost efficiency.": "。没有阶段效率下降。",
     "No change of any phase stands out.": "没有哪个阶段有明显变化。",
     "{world} GPUs: {nodes} node(s) of {each}.": "{world} 个 GPU：{nodes} 个节点，每个 {each} 个。",
