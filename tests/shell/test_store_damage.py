@@ -14,11 +14,11 @@ import pytest
 from tests.fakes.outbox import notification, outcome
 from verlwatch.core.engine import RECALL, Engine, merged
 from verlwatch.core.gather import Gatherer
-from verlwatch.core.types import Chunk, Extract, Outcome
+from verlwatch.core.types import Chunk, Extract, GpuCell, GpuRow, Outcome
 from verlwatch.shell.store import StateTooNew, Store
 
 HISTORIES = 400 if os.environ.get("VERLWATCH_SOAK") else 40
-TABLES = ("cursor", "state", "step", "transition", "outbox", "shipment", "shipping")
+TABLES = ("cursor", "state", "step", "transition", "outbox", "shipment", "shipping", "gpu_cards", "gpu_sample")
 JUNK = (b"", b"\xff\xfe{", b'{"a":', b"[]", b"17", b'"x"', "text", -1, 2**62, 1e300, b"[" * 5000, b"\xc3\x28")
 
 
@@ -29,7 +29,10 @@ def judged(recorded: Path) -> Outcome:
     fed = merged(
         engine.feed(Chunk("/r.log", 1, at, data[at : at + 65536], run="r"), 1e6) for at in range(0, len(data), 65536)
     )
-    return merged([fed, outcome(notification("a", "i1"), notification("b", "i1"), notification("c", "i2"))])
+    at = [1.9e6 + 10.0 * n for n in range(8)]
+    cells = tuple(GpuCell(str(gpu), str(gpu), 80.0, 28.0 + gpu, 97.0) for gpu in range(8))
+    sampled = Outcome(gpus=tuple(GpuRow("r", host, instant, cells) for host in ("n1", "n2") for instant in at))
+    return merged([fed, sampled, outcome(notification("a", "i1"), notification("b", "i1"), notification("c", "i2"))])
 
 
 def shipped(recorded: Path) -> list[Extract]:
@@ -192,6 +195,7 @@ async def goes_on(folder: Path) -> Store:
         await store.shipments.give_up_unreadable(found.rows)
         before = found.rows[-1][0]
         assert await store.shipments.shipped(before, 2e6) is not None
+    assert all(1.9e6 - 1 < row.at <= 2e6 for row in await store.gpus.stretch("r", 1.9e6 - 1, 2e6, 1000))
     await store.prune(2e6, 9e5, 16 << 20)
     return store
 
@@ -199,13 +203,14 @@ async def goes_on(folder: Path) -> Store:
 def damage_a_column(connection: sqlite3.Connection, chance: random.Random) -> None:
     table = chance.choice(TABLES)
     column = chance.choice([row[1] for row in connection.execute(f"PRAGMA table_info({table})")])
-    rows = connection.execute(f"SELECT rowid, {column} FROM {table}").fetchall()  # noqa: S608 - names of our own
+    key = "at" if table == "gpu_sample" else "rowid"
+    rows = connection.execute(f"SELECT {key}, {column} FROM {table}").fetchall()  # noqa: S608 - names of our own
     rowid, old = chance.choice(rows)
     junk = chance.choice(JUNK)
     if isinstance(old, bytes) and chance.random() < 0.5:
         junk = old[: chance.randrange(len(old) + 1)]
     value = "CAST(? AS TEXT)" if isinstance(old, str) and isinstance(junk, bytes) else "?"
-    change = f"UPDATE OR IGNORE {table} SET {column} = {value} WHERE rowid = ?"  # noqa: S608 - names of our own
+    change = f"UPDATE OR IGNORE {table} SET {column} = {value} WHERE {key} = ?"  # noqa: S608 - names of our own
     with suppress(sqlite3.IntegrityError):  # a row's own number takes nothing but numbers
         connection.execute(change, (junk, rowid))
 

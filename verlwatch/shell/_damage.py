@@ -65,6 +65,10 @@ _ILL_FORMED = {
     "step": (_not("run", "text"), _not("attempt", "integer"), _not("step", "integer"), _no_time("at")),
     "transition": (_no_time("at"),),
     "outbox": (_not("dedup_key", "text"), _not("receiver", "text"), _not("incident", "text"), _not("reason", "text")),
+    "gpu_cards": (_not("run", "text"), _not("host", "text"), _not("cards", "text"), _no_time("thinned_to")),
+    "gpu_sample": (
+        _not("cards", "integer"), _no_time("at"), _not("data", "blob"), "cards NOT IN (SELECT id FROM gpu_cards)",
+    ),
     "place": (_not("receiver", "text"), _not("incident", "text"), _not("text", "text"), _no_time("at")),
 }  # fmt: skip
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from verlwatch.core.types import Cursor, Outcome, Snapshot, State, StepRow, Transition
-from verlwatch.shell import _outbox, _room, _rows, _shipments
+from verlwatch.shell import _gpu_samples, _outbox, _room, _rows, _shipments
 
 T = TypeVar("T")
 
@@ -73,6 +73,7 @@ class Database:
                 self._put_step(row)
             for state in outcome.states:
                 self._put_state(state)
+            _gpu_samples.put(self._sql, outcome.gpus)
             self._sql.executemany(
                 "INSERT INTO transition (at, data) VALUES (?, ?)",
                 [(now, _rows.pack_record(transition)) for transition in outcome.transitions],
@@ -182,6 +183,11 @@ class Database:
         if deleted:
             self._give_back_free_pages()
         return deleted
+
+    def thin(self, before: float) -> bool:
+        """One bounded slice of samples of GPUs from before ``before``; whether there may be more."""
+        with self._transaction():
+            return _gpu_samples.thin(self._sql, before)
 
     def shrink(self, goal: int) -> bool:
         """One bounded slice of the way to a file of ``goal`` bytes and an empty write-ahead log; whether to go on."""

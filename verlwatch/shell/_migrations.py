@@ -48,6 +48,23 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX outbox_part ON outbox (part_of) WHERE part_of IS NOT NULL;
     CREATE INDEX outbox_merged ON outbox (receiver, incident) WHERE part_of IS NOT NULL;
     """,
+    """
+    CREATE TABLE gpu_cards (
+        id         INTEGER PRIMARY KEY,
+        run        TEXT NOT NULL,
+        host       TEXT NOT NULL,
+        cards      TEXT NOT NULL,
+        thinned_to REAL NOT NULL,
+        UNIQUE (run, host, cards)
+    );
+    CREATE TABLE gpu_sample (
+        cards INTEGER NOT NULL,
+        at    REAL    NOT NULL,
+        data  BLOB    NOT NULL,
+        PRIMARY KEY (cards, at)
+    ) WITHOUT ROWID;
+    CREATE INDEX gpu_sample_by_age ON gpu_sample (at);
+    """,
 )
 """The n-th (from 1) brings version n to n + 1.  A new one also changes schema.sql; the two must agree."""
 

@@ -183,6 +183,7 @@ def _epoch(now: float) -> int:
 
 
 def _last(sql: sqlite3.Connection) -> int:
-    """The last number that was given."""
-    query = "SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = 'shipment'"
-    return int(sql.execute(query).fetchone()[0])
+    """The last number that was given: a damaged row may have a higher one than was noted."""
+    noted = "SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name = 'shipment'"
+    highest = "SELECT coalesce(max(number), 0) FROM shipment"
+    return max(int(sql.execute(query).fetchone()[0]) for query in (noted, highest))

@@ -93,3 +93,23 @@ CREATE TABLE place (
     PRIMARY KEY (receiver, incident)
 );
 CREATE INDEX place_by_age ON place (at);
+
+-- Which cards the samples of a host are of: JSON of [index, rank, GiB in all] each; `thinned_to` up to which instant its
+-- samples are thinned.
+CREATE TABLE gpu_cards (
+    id         INTEGER PRIMARY KEY,
+    run        TEXT NOT NULL,
+    host       TEXT NOT NULL,
+    cards      TEXT NOT NULL,
+    thinned_to REAL NOT NULL,
+    UNIQUE (run, host, cards)
+);
+
+-- The cards of a host at one instant, packed (_gpu_samples.py); `cards` is the id of gpu_cards.
+CREATE TABLE gpu_sample (
+    cards INTEGER NOT NULL,
+    at    REAL    NOT NULL,
+    data  BLOB    NOT NULL,
+    PRIMARY KEY (cards, at)
+) WITHOUT ROWID;
+CREATE INDEX gpu_sample_by_age ON gpu_sample (at);

@@ -11,6 +11,7 @@ take the last commits as a whole, and then the log is read again from the positi
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sqlite3
 from collections.abc import Callable, Collection
@@ -21,6 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 from verlwatch.core.types import Outcome, Snapshot, StepRow, Transition
 from verlwatch.shell import _damage, _migrations, state_dir
 from verlwatch.shell._database import Database
+from verlwatch.shell._gpu_samples import RAW_S, GpuSamples
 from verlwatch.shell._migrations import Opened, StateTooNew
 from verlwatch.shell._outbox import LONGEST_DELAY_S, Outbox
 from verlwatch.shell._places import Places
@@ -92,6 +94,7 @@ class Store:
         self.outbox = Outbox(self._within, opened.left_out)
         self.shipments = Shipments(self._within, opened.left_out)
         self.places = Places(self._within)
+        self.gpus = GpuSamples(self._within, opened.left_out)
         self._durable = durable
         self._thread = thread
         self._lock = lock
@@ -233,14 +236,16 @@ class Store:
         return await self._call(self._database.transitions, limit)
 
     async def prune(self, now: float, keep_steps_s: float, max_bytes: int, seen: Collection[str] = ()) -> None:
-        """Forgets what is older than ``keep_steps_s``, and the oldest steps over the size.
+        """Forgets what is older than ``keep_steps_s`` and, over the size, the oldest samples of GPUs, then steps.
 
-        By age go steps, transitions, finished messages, and positions in sources that were not among those ``seen`` for
-        so long.  Works in short slices, between which others have their turn.  Unsent messages, positions, state and
-        the last steps of each run stay whatever the size.
+        By age go steps, transitions, finished messages, samples of GPUs, which are thinned after a day, and positions
+        in sources that were not among those ``seen`` for so long.  Works in short slices, between which others have
+        their turn.  Unsent messages, positions, state and the last steps of each run stay whatever the size.
         """
         await self._call(self._database.saw, seen, now)
         while await self._call(self._database.forget, now - keep_steps_s):
+            pass
+        while keep_steps_s < math.inf and await self._call(self._database.thin, now - RAW_S):
             pass
         if await self._call(self._database.on_disk) > _nearly(max_bytes):
             while await self._call(self._database.shrink, max(max_bytes - 2 * _migrations.WAL_LIMIT, max_bytes // 2)):
