@@ -11,6 +11,7 @@ import pytest
 from tests.report.made import WORDS, config, read, reported, steps, written
 from verlwatch import report
 from verlwatch.core.phases import PHASES
+from verlwatch.report._columns import Columns
 from verlwatch.report._series import IN_STEP
 
 
@@ -121,6 +122,17 @@ def test_a_hostile_name_reaches_no_terminal(tmp_path: Path) -> None:
         for text in (report.terminal(found, WORDS, 3), report.markdown(found, WORDS, 3)):
             assert not {"\x1b", "\u202e", "\x07"} & set(text)
         assert report.terminal(found, WORDS, 3).startswith("a\\x1b]0;b\\x07\\u202ec\\nd: ")
+
+
+def test_thousands_of_other_keys_take_no_room_and_no_place() -> None:
+    columns = Columns()
+    for step in range(3):
+        others = {f"rollout/moe/layer_{i}": 1.0 for i in range(12_000)}
+        columns.put(1, step, {**others, "timing_s/gen": float(step), "perf/throughput": 9.0})
+    assert {key: list(column) for key, column in columns.values.items()} == {
+        "timing_s/gen": [0.0, 1.0, 2.0],
+        "perf/throughput": [9.0, 9.0, 9.0],
+    }
 
 
 def test_every_phase_of_a_step_is_a_column() -> None:

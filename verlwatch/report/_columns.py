@@ -6,7 +6,7 @@ A dictionary a step would take twenty times as much.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isnan, nan
 
 KEPT = (
@@ -16,7 +16,7 @@ KEPT = (
 )
 """Beginnings of the keys that a report reads, or shows beside what it reads.  MoE runs print thousands of others."""
 COLUMNS = 400
-MOST_UNWANTED = 10_000
+MOST_MET = 10_000
 
 
 class Columns:
@@ -29,28 +29,29 @@ class Columns:
         self.expected: dict[str, array[float]] = {}
         """By metric: what its baseline expected of the step's work."""
         self._rows: dict[tuple[int, int], int] = {}
-        self._unwanted: set[str] = set()
+        self._met: set[str] = set()
+        """Keys that are kept, and such as are not."""
 
     def __len__(self) -> int:
         return len(self.step)
 
     def put(self, attempt: int, step: int, values: Mapping[str, float]) -> int:
         """Takes a step's values and gives its row.  What another source told of the same step first wins."""
+        if new := values.keys() - self._met:
+            self._meet(key for key in values if key in new)  # in the order of the line
         row = self._rows.get((attempt, step))
         if row is None:
             row = self._rows[attempt, step] = len(self.step)
             self.attempt.append(attempt)
             self.step.append(step)
-            for known in (*self.values.values(), *self.expected.values()):
-                known.append(nan)
-        for key, value in values.items():
-            column = self.values.get(key)
-            if column is None:
-                if key in self._unwanted or not self._is_wanted(key):
-                    continue
-                column = self.values[key] = array("d", [nan]) * len(self.step)
-            if isnan(column[row]):
-                column[row] = value
+            for key, column in self.values.items():
+                column.append(values.get(key, nan))
+            for column in self.expected.values():
+                column.append(nan)
+        else:
+            for key, column in self.values.items():
+                if isnan(column[row]):
+                    column[row] = values.get(key, nan)
         return row
 
     def expect(self, row: int, metric: str, value: float) -> None:
@@ -61,12 +62,13 @@ class Columns:
         if isnan(column[row]):
             column[row] = value
 
-    def _is_wanted(self, key: str) -> bool:
-        if key.startswith(KEPT) and len(self.values) < COLUMNS:
-            return True
-        if len(self._unwanted) < MOST_UNWANTED:
-            self._unwanted.add(key)
-        return False
+    def _meet(self, keys: Iterable[str]) -> None:
+        """Makes a column for each of the keys that are kept, where there is room."""
+        for key in keys:
+            if key.startswith(KEPT) and key not in self.values and len(self.values) < COLUMNS:
+                self.values[key] = array("d", [nan]) * len(self.step)
+            if len(self._met) < MOST_MET:
+                self._met.add(key)
 
     def order(self) -> list[int]:
         """Rows in the order of attempt and step."""
