@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from verlwatch.report._html_zh import HTML
 from verlwatch.report._words_zh_advice import ADVICE, LAYOUT, LAYOUT_MORE
 from verlwatch.report._words_zh_form import FORM, GAUGES, MISSING, VERSUS
 
@@ -194,6 +195,7 @@ PHRASES: Mapping[str, str] = {
     **GAUGES,
     **MISSING,
     **FORM,
+    **HTML,
     **VERSUS,
     **LAYOUT,
     **LAYOUT_MORE,
