@@ -31,6 +31,7 @@ from verlwatch.shell._line import Lines
 from verlwatch.shell.clock import Clock, Evenness, SystemClock
 from verlwatch.shell.fleet import hub as fleet_hub
 from verlwatch.shell.fleet.tls import TlsError
+from verlwatch.shell.http import gpus
 from verlwatch.shell.http import server as http
 from verlwatch.shell.http._actions import Actions
 from verlwatch.shell.http.changes import Changes
@@ -236,7 +237,8 @@ class App:
             lambda: [receiver.name for receiver in self.config.receivers],
             lambda: self._deliver.notify(),  # noqa: PLW0108 - of those in force when it is called
         )
-        return {**letters.actions(), **self._changes.actions()}
+        samples = gpus.actions(self._store.gpus, self._clock.now, lambda: self._engine.runs)
+        return {**letters.actions(), **self._changes.actions(), **samples}
 
     def _committed(self, outcome: Outcome) -> None:
         self._overview.committed(outcome)

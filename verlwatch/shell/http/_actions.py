@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from verlwatch.core.types import Json
 
 Action = Callable[["Json"], Awaitable[Any]]
-"""Takes the object of the request's body, empty for a GET; what it returns is answered as JSON.
+"""Takes the object of the request's body, of a GET that of its query; what it returns is answered as JSON.
 
 Raises ValueError, which is the asker's fault, LookupError for what is not there, or StoreUnavailable.
 """
@@ -30,24 +30,26 @@ Actions = Mapping[tuple[str, str], Action]
 """Method and path -> action."""
 
 _PATIENCE_S = 10.0
-_KEY = re.compile(r"[0-9A-Za-z_-]{1,64}")
+_PLACES = {"{id}": re.compile(r"[0-9A-Za-z_-]{1,64}"), "{run}": re.compile(r".{1,200}")}
+"""What may stand in a path; the name of a run may have slashes."""
 
 
 def action_of(actions: Actions, request: web.BaseRequest) -> Action | None:
-    """The action behind a request; what stands at ``{id}`` in its path is added to what is asked, as ``id``."""
+    """The action behind a request; what stands at ``{id}`` or ``{run}`` in its path is added to what is asked."""
     exact = actions.get((request.method, request.path))
     if exact is not None:
         return exact
     for (method, path), action in actions.items():
-        begin, braces, end = path.partition("{id}")
-        key = request.path.removeprefix(begin).removesuffix(end)
-        if braces and method == request.method and request.path == f"{begin}{key}{end}" and _KEY.fullmatch(key):
-            return _about(action, key)
+        for place, form in _PLACES.items():
+            begin, braces, end = path.partition(place)
+            key = request.path.removeprefix(begin).removesuffix(end)
+            if braces and method == request.method and request.path == f"{begin}{key}{end}" and form.fullmatch(key):
+                return _about(action, place.strip("{}"), key)
     return None
 
 
-def _about(action: Action, key: str) -> Action:
-    return lambda asked: action({**asked, "id": key})
+def _about(action: Action, name: str, key: str) -> Action:
+    return lambda asked: action({**asked, name: key})
 
 
 async def perform(guard: Guard, request: web.BaseRequest, action: Action) -> web.Response:
@@ -56,7 +58,7 @@ async def perform(guard: Guard, request: web.BaseRequest, action: Action) -> web
     if (refused := guard.refusal_to_change(request) if changes else guard.refusal(request)) is not None:
         return refused
     try:
-        asked = await _asked(request) if changes else {}
+        asked = await _asked(request) if changes else dict(request.query)
         return web.Response(body=orjson.dumps(await action(asked)), content_type="application/json")
     except LookupError as error:
         return failure(404, str(error.args[0]) if error.args else "there is no such thing")
