@@ -21,6 +21,12 @@ class Hardware:
         self.conditions = Conditions(policy)
         self._kept: dict[str, Any] | None = None
 
+    def turn(self, now: float) -> bool:
+        """Lets time pass; whether that changes anything."""
+        if self.cards.cards:
+            self.cards.tick(now)
+        return self.cards.changed
+
     def look(self, moment: Moment) -> tuple[Change, ...]:
         """What holds of the cards at this moment, and what has ended."""
         told = frozenset(incident.diagnoses[0].subject for incident in self.conditions)

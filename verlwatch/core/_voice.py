@@ -47,8 +47,9 @@ class Voice:
         before = len(told.notifications), len(told.transitions), self.life.state
         moment = Moment(self.name, self.attempts.current, self.step, now, self.mute)
         self._tell(self.incidents.waiting(), moment, told)
-        for book in (self.findings, self.hardware.conditions):
-            self._tell(book.waiting(), moment, told, book)
+        self._tell(self.findings.waiting(), moment, told, self.findings)
+        cards = self.hardware.conditions
+        self._tell(self.hardware.look(moment) if self.hardware.turn(now) else cards.waiting(), moment, told, cards)
         if self.due is not None and now >= self.due:
             self.live(now, told)
         else:

@@ -77,7 +77,7 @@ class Cards:
                 self._sample(event, now)
             case "gpu_memory":
                 if now - self._sampled_at > _SAMPLED_S:
-                    self._log(list(self._rows.hear(event, self._step, now)), now)
+                    self._log(list(self._rows.hear(event, self._step, now if self.is_timed else 0.0)), now)
             case "gpu_fault":
                 scope = dict(event.scope)
                 self.faults.hear(event, self.cards.get((scope.get("host", ""), scope.get("gpu", ""))), self._step, now)
