@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import pytest
 
+from tests.core.watched import step_line
 from tests.fakes.clock import VirtualClock
 from tests.fakes.outbox import notification, outcome
 from verlwatch.core.engine import Engine
-from verlwatch.core.types import Chunk, Message, Outcome
+from verlwatch.core.types import Chunk, Message, Outcome, Transition
 from verlwatch.fields import ReceiverConfig
 from verlwatch.shell.clock import Evenness
 from verlwatch.shell.deliver import Deliver
@@ -157,3 +158,29 @@ def test_what_is_old_is_not_known_before_the_clock_has_run_evenly_for_a_while() 
     assert believed[160:200] == [True] * 40
     assert believed[200:260] == [False] * 60
     assert believed[260]
+
+
+@pytest.mark.parametrize("jump", [2 * HOUR, -2 * HOUR])
+async def test_a_training_is_not_late_because_its_host_was_suspended_or_the_clock_was_set(
+    store: Store, clock: VirtualClock, jump: float
+) -> None:
+    judging, at = Judging(store, clock), 0
+    told: list[Transition] = []
+
+    async def turns(count: int, *, first_step: int = 0) -> None:
+        """Five seconds each; a step of twenty where there are any."""
+        nonlocal at
+        for turn in range(count):
+            chunks = []
+            if first_step and turn % 4 == 3:
+                line = step_line(first_step + turn // 4, gen=15.0, update_actor=5.0).encode() + b"\n"
+                chunks, at = [Chunk("log", 0, at, line, "", "r")], at + len(line)
+            told.extend((await judging.read(*chunks)).transitions)
+            clock.move(5.0)
+
+    await turns(48, first_step=1)
+    clock.move(jump)
+    await turns(24, first_step=13)
+    assert told == []
+    await turns(12)
+    assert [transition.rule for transition in told] == ["silent"]
