@@ -293,3 +293,10 @@ def test_each_part_of_a_start_has_its_own_limit() -> None:
     assert watched.told == []
     watched.wait(2)
     assert [rule for _, rule, _ in watched.told] == ["silent"]
+
+
+def test_a_log_that_is_of_no_training_is_never_late() -> None:
+    watched = Watched()
+    watched.raw("tokenizing shard 1 of 40")
+    watched.wait(8 * HOUR)
+    assert watched.told == []

@@ -73,6 +73,7 @@ class Life:
         self.late_steps: deque[int] = deque(maxlen=8)
         """The last steps of this attempt that ended a stall people were told of."""
         self._source = ""  # that told of steps
+        self._trains = False  # whether anything says that this is a training, and no other log
         self._trainer = ""
         self._printing: dict[str, Printing] = {}
         self._is_blind = False
@@ -99,8 +100,10 @@ class Life:
             return
         if name == "host":
             self._trainer = f"pid {said['pid']} on {said['host']}"
-        if name in MILESTONES and self.step < 0:
-            self.clocks.progress_at = now
+        if name in MILESTONES:
+            self._trains = True
+            if self.step < 0:
+                self.clocks.progress_at = now
         self.stages.hear(event, self.step, now)
         self._enter(now)
 
@@ -276,7 +279,8 @@ class Life:
         sources, clocks, allowed = self.sources, self.clocks, self._allowance()
         seen = sources.is_known and not (sources.is_behind or sources.hides(self._source))
         ended = self.is_over or (told and evidence.is_end) or evidence.job.get("state") in QUEUED
-        judged = self.is_timed and self.is_live and clocks.began_at > 0.0 and seen and not ended
+        begun = clocks.began_at > 0.0 and (self._trains or self.step >= 0)
+        judged = self.is_timed and self.is_live and begun and seen and not ended
         until = evidence.began_at if told and evidence.began_at else now
         lived_s = until - clocks.began_at if clocks.began_at and self.is_timed else 0.0
         return LifeView(
@@ -289,7 +293,7 @@ class Life:
             allowed=allowed,
             heard_s=now - clocks.heard_at,
             quiet_s=self._quiet_s(allowed),
-            stage=self.stages.told(),
+            stage=self.stages.told(now),
             printing=tuple(sorted(self._printing.values(), key=lambda one: -one.at)) if judged else (),
             trainer=self._trainer,
             unseen=sources.words(),
@@ -317,6 +321,7 @@ class Life:
             "clocks": self.clocks.state(),
             "late_steps": list(self.late_steps),
             "source": self._source,
+            "trains": self._trains,
             "trainer": self._trainer,
             "evidence": self.evidence.state(),
             "rule": self._rule,
@@ -333,5 +338,6 @@ class Life:
         self.clocks.restore(data["clocks"])
         self.late_steps.extend(data["late_steps"])
         self._source, self._trainer, self._rule = data["source"], data["trainer"], data["rule"]
+        self._trains = data["trains"]
         self.evidence.restore(data["evidence"])
         self.sources.forget()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from verlwatch.core.rules import Stage
+from verlwatch.core.rules import Attributes, Stage
 from verlwatch.core.types import Event
 
 STARTS = frozenset({"host", "plan", "resume"})
@@ -34,6 +34,9 @@ _BARS = {
     "rollout": "gen",
     "generate": "gen",
 }
+
+COUNTED_S = 60.0
+"""Engines that have not counted for so long say nothing of now: they are asleep, or print only while they work."""
 
 
 class Stages:
@@ -73,11 +76,10 @@ class Stages:
             case "checkpoint":
                 self.now = Stage("checkpoint", now, f"saving a checkpoint to {said['folder']}")
             case "phase_bar":
-                phase = _BARS.get(str(said["phase"]), str(said["phase"]))
-                self.now = Stage(phase, now, f"{phase} ({said['done']} of {said['total']})")
-            case "phase_timer" if said.get("what") == "start":
-                phase = _BARS.get(str(said["phase"]), str(said["phase"]))
-                self.now = Stage(phase, now, f"{phase} has begun")
+                self._phase(said, now, f"({said['done']} of {said['total']})", is_over=said["done"] == said["total"])
+            case "phase_timer":
+                is_over = said.get("what") != "start"
+                self._phase(said, now, "has ended" if is_over else "has begun", is_over=is_over)
             case "reward_timeout":
                 self.now = Stage("reward", now, "reward: calls have run into their time limit")
             case "gpu_memory":
@@ -85,7 +87,11 @@ class Stages:
             case "vllm_stats" | "sglang_stats" if "running" in said:
                 self._engine(f"{event.origin.writer.pid} {said.get('engine', '')}", int(said["running"]), now)
 
-    def _memory(self, said: Mapping[str, str | int | float], step: int, now: float) -> None:
+    def _phase(self, said: Attributes, now: float, words: str, *, is_over: bool) -> None:
+        phase = _BARS.get(str(said["phase"]), str(said["phase"]))
+        self.now = Stage("step" if is_over else phase, now, f"{phase} {words}")
+
+    def _memory(self, said: Attributes, step: int, now: float) -> None:
         """The head of a memory line tells of a phase that begins or ends; before the first step of what is built."""
         if "phase" in said and "when" in said:
             phase = str(said["phase"])
@@ -98,10 +104,11 @@ class Stages:
         self._running[engine] = running
         self._counted_at = now
 
-    def told(self) -> Stage:
+    def told(self, now: float) -> Stage:
         """The stage, with what the engines' counters add where no line names a phase."""
         stage = self.now
-        if stage.name not in {"step", "first step", "validation"} or self._counted_at < stage.since_at:
+        counted = stage.since_at <= self._counted_at and now - self._counted_at < COUNTED_S
+        if stage.name not in {"step", "first step", "validation"} or not counted:
             return stage
         running = sum(self._running.values())
         if running:
