@@ -85,6 +85,12 @@ def test_counters_of_long_ago_say_nothing_of_now(run: Watched) -> None:
     assert stage(run)[0] == "step"
 
 
+def test_engines_that_were_idle_and_count_no_more_are_idle(run: Watched) -> None:
+    run.raw(counters(0))
+    run.wait(600)
+    assert stage(run)[1].endswith("the engines are idle, so it is behind generation")
+
+
 def test_counters_of_the_step_before_say_nothing_of_this_one(run: Watched) -> None:
     run.raw(counters(4))
     run.wait(5)

@@ -36,7 +36,7 @@ _BARS = {
 }
 
 COUNTED_S = 60.0
-"""Engines that have not counted for so long say nothing of now: they are asleep, or print only while they work."""
+"""Engines that worked and have not counted for so long say nothing of now; idle ones print nothing any more."""
 
 
 class Stages:
@@ -107,10 +107,11 @@ class Stages:
     def told(self, now: float) -> Stage:
         """The stage, with what the engines' counters add where no line names a phase."""
         stage = self.now
-        counted = stage.since_at <= self._counted_at and now - self._counted_at < COUNTED_S
-        if stage.name not in {"step", "first step", "validation"} or not counted:
+        if stage.name not in {"step", "first step", "validation"} or self._counted_at < stage.since_at:
             return stage
         running = sum(self._running.values())
+        if running and now - self._counted_at >= COUNTED_S:
+            return stage
         if running:
             name = stage.name if stage.name == "validation" else "gen"
             requests = "1 request" if running == 1 else f"{running} requests"
