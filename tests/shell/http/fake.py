@@ -11,11 +11,13 @@ from verlwatch.shell.http import metrics
 from verlwatch.status import (
     AgentStatus,
     ConfigStatus,
+    GpuStatus,
     IncidentCount,
     IncidentStatus,
     PhaseStatus,
     ReceiverStatus,
     RunStatus,
+    SamplingStatus,
     SourceStatus,
     Status,
     StoreStatus,
@@ -68,6 +70,24 @@ def slow_run() -> RunStatus:
             phase("update_actor", 37.63, 36.9, 0.2583),
             phase("step", 145.68, 115.1, 1.0, state="shift", recent=recent(115.1, 145.0)),
         ),
+        gpus=(card(0, 46.2, -0.1), card(1, 68.3, 22.0), card(2, 46.4, 0.1), card(3, 46.3, 0.0, missing=True)),
+        ranks_compared=True,
+    )
+
+
+def card(gpu: int, used_gb: float, offset_gb: float, **more: object) -> GpuStatus:
+    fields = {"host": "node-1", "rank": str(8 + gpu), "actor": "WorkerDict", "total_gb": 79.65, "at": NOW - 2, **more}
+    return GpuStatus(
+        gpu=str(gpu),
+        pid=70_000 + gpu,
+        used_gb=used_gb,
+        utilization=97.0,
+        power_w=412.3,
+        temperature_c=61.0,
+        offset_gb=offset_gb,
+        group="WorkerDict",
+        recent=tuple(used_gb - 22.0 + i for i in range(23)),
+        **fields,  # type: ignore[arg-type]
     )
 
 
@@ -87,6 +107,7 @@ def status() -> Status:
                 age_s=190.0,
                 state="running",
                 steps_seen=3,
+                ranks_hint="Ranks cannot be compared: nothing tells the memory of the cards. Sample the GPUs.",
                 phases=(
                     PhaseStatus(name="gen", now_s=20.1, share=0.31, recent=(22.0, 20.5, 20.1)),
                     PhaseStatus(name="update_critic", now_s=9.4, share=0.15, recent=(9.2, None, 9.4)),
@@ -175,6 +196,7 @@ def status() -> Status:
         ),
         config=ConfigStatus(path="/etc/verlwatch/verlwatch.yaml", loaded_at=NOW - 93_784),
         store=StoreStatus(bytes=8_421_376),
+        sampling=SamplingStatus(late=3, missed=2, refused=1),
     )
 
 

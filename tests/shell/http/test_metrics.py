@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.shell.http.fake import FakeSource, hub_status, slow_run, status
+from tests.shell.http.fake import NOW, FakeSource, card, hub_status, slow_run, status
 from tests.tools import need
 from verlwatch.shell.http import metrics
-from verlwatch.status import ConfigStatus, PhaseStatus, ReceiverStatus, RunStatus, SourceStatus, Status, StoreStatus
+from verlwatch.status import (
+    ConfigStatus,
+    GpuStatus,
+    PhaseStatus,
+    ReceiverStatus,
+    RunStatus,
+    SourceStatus,
+    Status,
+    StoreStatus,
+)
 
 if TYPE_CHECKING:
     import aiohttp
@@ -43,6 +52,7 @@ SOURCE = {
     "source": "/data/experiments/2026-02-28_qwen2.5-7b-grpo/logs/console.log",
     "run": "qwen2.5-7b-grpo",
 }
+CARD = {"run": "qwen2.5-7b-grpo", "host": "node-1", "gpu": "1", "rank": "9"}
 
 
 @pytest.mark.parametrize(
@@ -95,6 +105,16 @@ SOURCE = {
         ("store_up", {}, 1),
         ("store_size_bytes", {}, 8_421_376),
         ("metrics_dropped", {}, 0),
+        ("gpu_memory_used_bytes", CARD, 68.3 * 2**30),
+        ("gpu_memory_total_bytes", CARD, 79.65 * 2**30),
+        ("gpu_memory_offset_bytes", CARD, 22.0 * 2**30),
+        ("gpu_utilization_ratio", CARD, 0.97),
+        ("gpu_up", CARD, 1),
+        ("gpu_up", {**CARD, "gpu": "3", "rank": "11"}, 0),
+        ("gpu_memory_used_bytes", {**CARD, "gpu": "3", "rank": "11"}, None),
+        ("gpu_samples_late_total", {}, 3),
+        ("gpu_instants_missed_total", {}, 2),
+        ("gpu_samples_refused_total", {}, 1),
     ],
 )
 def test_the_status_in_the_words_of_prometheus(name: str, labels: dict[str, str], expected: float | None) -> None:
@@ -163,8 +183,8 @@ def crowd(runs: int) -> Status:
 def test_series_are_capped_and_what_is_left_out_is_counted() -> None:
     all_series = 1000 * 26
     now = crowd(1000)
-    own = [key for key in series(now) if key[0].startswith("verlwatch_")]
-    assert len(own) == metrics.SERIES_LIMIT + 1
+    own = [key for key in series(now) if key[0].startswith("verlwatch_") and "metrics_" not in key[0]]
+    assert metrics.SERIES_LIMIT - 100 < len(own) <= metrics.SERIES_LIMIT
     dropped = value(now, "metrics_dropped")
     assert dropped is not None
     assert all_series - metrics.SERIES_LIMIT < dropped < all_series + 500
@@ -176,6 +196,44 @@ def test_what_concerns_the_process_is_never_left_out() -> None:
     assert value(now, "outbox_pending", receiver="team-slack") == 0
     assert value(now, "source_up", source="/log/19", run="run-19") == 1
     assert value(now, "run_step", run="the-one-that-runs") == 213
+    assert value(now, "phase_seconds", run="the-one-that-runs", phase="gen") == 83.21
+    assert value(now, "gpu_memory_used_bytes", **{**CARD, "run": "the-one-that-runs"}) == 68.3 * 2**30
+
+
+def test_a_finished_run_is_shown_whole_or_not_at_all() -> None:
+    shown = series(crowd(1000))
+    steps = {dict(labels)["run"] for name, labels in shown if name == "verlwatch_run_step"}
+    phases = {dict(labels)["run"] for name, labels in shown if name == "verlwatch_phase_seconds"}
+    assert steps == phases
+    assert 20 < len(steps) < 100
+
+
+def test_cards_of_a_thousand_runs_stay_within_the_limit_and_it_is_said_what_is_left_out() -> None:
+    cards = tuple(card(gpu, 46.0, 0.0) for gpu in range(8))
+    runs = tuple(RunStatus(name=f"run-{i}", step=1, gpus=cards) for i in range(1000))
+    now = replace(status(), runs=runs)
+    own = [key for key in series(now) if key[0].startswith("verlwatch_") and "metrics_" not in key[0]]
+    assert len(own) == metrics.SERIES_LIMIT
+    assert value(now, "store_up") == 1
+    left_out = value(now, "metrics_left_out", metric="verlwatch_gpu_memory_used_bytes")
+    assert left_out is not None
+    assert 7_000 < left_out <= 8_000
+    assert value(now, "metrics_left_out", metric="verlwatch_gpu_utilization_ratio") == 8_000
+    told = sum(number for (name, _), number in series(now).items() if name == "verlwatch_metrics_left_out")
+    assert told == value(now, "metrics_dropped")
+
+
+def test_processes_that_only_a_log_tells_of_are_series_of_their_own() -> None:
+    cards = tuple(GpuStatus(host="", pid=pid, used_gb=float(pid)) for pid in (71, 72))
+    now = replace(status(), runs=(RunStatus(name="r", gpus=cards),))
+    told = [value(now, "gpu_memory_used_bytes", run="r", host="", gpu=f"pid {pid}", rank="") for pid in (71, 72)]
+    assert told == [71 * 2**30, 72 * 2**30]
+
+
+def test_what_was_sampled_long_ago_is_no_series() -> None:
+    old = replace(status(), runs=(RunStatus(name="r", gpus=(card(0, 46.0, 0.0, at=NOW - 700),)),))
+    assert value(old, "gpu_memory_used_bytes", run="r", host="node-1", gpu="0", rank="8") is None
+    assert value(old, "gpu_up", run="r", host="node-1", gpu="0", rank="8") == 0
 
 
 def test_the_limit_itself_drops_nothing() -> None:

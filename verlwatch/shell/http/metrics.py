@@ -1,19 +1,23 @@
 """`/metrics`: the status in the words of Prometheus, read at each scrape.
 
 Names have base units and every label comes from the configuration or a log, so the number of series is capped: what
-concerns the whole process comes first, phases of finished runs last, and `verlwatch_metrics_dropped` says how many
-series did not fit.  The cap is what bounds the time a scrape takes from the event loop (2,000 series: about 20 ms).
+concerns the whole process comes first, then runs, their phases and their cards.  A finished run is shown only where
+the others leave room for all of it.  `verlwatch_metrics_dropped` says how many series did not fit, and
+`verlwatch_metrics_left_out` of which metrics.  The cap is what bounds the time a scrape takes from the event loop
+(2,000 series: about 20 ms).
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from verlwatch.shell.http import _gpu_metrics, _run_metrics
 from verlwatch.shell.printable import encodable
 
 if TYPE_CHECKING:
@@ -22,13 +26,12 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from verlwatch.shell.http._source import StatusSource
-    from verlwatch.status import AgentStatus, RunStatus, SourceStatus, Status
+    from verlwatch.status import AgentStatus, SourceStatus, Status
 
     Row = tuple[Sequence[str], float | None]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SERIES_LIMIT = 2_000
-_AT_WORK = frozenset({"running", "validating", "saving"})
 
 
 def registry(source: StatusSource) -> CollectorRegistry:
@@ -50,47 +53,62 @@ class _StatusCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         status = self._source.status()
-        exposition = _Exposition()
+        exposition = Exposition()
         yield from _process(exposition, status)
         yield from _receivers(exposition, status)
         yield from _incidents(exposition, status)
         if status.role == "hub":
             yield from _agents(exposition, status)
         yield from _sources(exposition, status.sources)
-        yield from _runs(exposition, sorted(status.runs, key=lambda run: run.state == "finished"))
-        yield GaugeMetricFamily(
-            "verlwatch_metrics_dropped", "Series left out because there were too many.", value=exposition.dropped
-        )
+        yield from _run_metrics.runs(exposition, sorted(status.runs, key=lambda run: run.state == "finished"))
+        yield from _gpu_metrics.cards(exposition, status)
+        yield from exposition.left_out()
 
 
-class _Exposition:
+class Exposition:
     """Makes metric families and keeps their series within the limit."""
 
     def __init__(self, limit: int = SERIES_LIMIT) -> None:
         self._left = limit
-        self.dropped = 0
+        self._dropped = Counter[str]()
 
-    def gauge(self, name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Metric:
-        family = GaugeMetricFamily(f"verlwatch_{name}", text, labels=labels)
-        return self._fill(family, rows)
+    @property
+    def room(self) -> int:
+        """How many series still fit."""
+        return self._left
 
-    def counter(self, name: str, text: str, labels: Sequence[str], rows: Iterable[Row]) -> Metric:
-        family = CounterMetricFamily(f"verlwatch_{name}", text, labels=labels)
-        return self._fill(family, rows)
+    def gauge(self, name: str, text: str, labels: Sequence[str], rows: Iterable[Row], most: float = math.inf) -> Metric:
+        """A family of gauges; of its rows the first ``most`` are taken."""
+        return self._fill(GaugeMetricFamily(f"verlwatch_{name}", text, labels=labels), rows, most)
 
-    def _fill(self, family: GaugeMetricFamily | CounterMetricFamily, rows: Iterable[Row]) -> Metric:
-        for labels, value in rows:
+    def counter(
+        self, name: str, text: str, labels: Sequence[str], rows: Iterable[Row], most: float = math.inf
+    ) -> Metric:
+        """A family of counters; of its rows the first ``most`` are taken."""
+        return self._fill(CounterMetricFamily(f"verlwatch_{name}", text, labels=labels), rows, most)
+
+    def left_out(self) -> Iterator[Metric]:
+        """What did not fit, in all and by metric."""
+        text = "Series left out because there were too many"
+        yield GaugeMetricFamily("verlwatch_metrics_dropped", f"{text}.", value=self._dropped.total())
+        by_metric = GaugeMetricFamily("verlwatch_metrics_left_out", f"{text}, by metric.", labels=["metric"])
+        for name, count in sorted(self._dropped.items()):
+            by_metric.add_metric([name], count)
+        yield by_metric
+
+    def _fill(self, family: GaugeMetricFamily | CounterMetricFamily, rows: Iterable[Row], most: float) -> Metric:
+        for place, (labels, value) in enumerate(rows):
             if value is None or math.isnan(value):
                 continue  # unknown is no series, never zero
-            if self._left == 0:
-                self.dropped += 1
+            if self._left == 0 or place >= most:
+                self._dropped[family.name] += 1
                 continue
             self._left -= 1
             family.add_metric([encodable(label) for label in labels], value)
         return family
 
 
-def _process(to: _Exposition, status: Status) -> Iterator[Metric]:
+def _process(to: Exposition, status: Status) -> Iterator[Metric]:
     config, store = status.config, status.store
     yield to.gauge(
         "build_info", "The version that runs, and as what.", ["version", "role"], [((status.version, status.role), 1)]
@@ -107,13 +125,14 @@ def _process(to: _Exposition, status: Status) -> Iterator[Metric]:
     )
     yield to.gauge("store_up", "1 while commits to the database succeed.", [], [((), store.ok)])
     yield to.gauge("store_size_bytes", "Size of the database on disk.", [], [((), store.bytes)])
+    yield from _gpu_metrics.sampling(to, status.sampling)
     if (heartbeat := status.heartbeat) is not None:
         yield to.gauge("heartbeat_withheld", "1 while verlwatch does not see.", [], [((), bool(heartbeat.withheld))])
         yield to.gauge("heartbeat_sent_timestamp_seconds", "When the last was taken.", [], [((), heartbeat.sent_at)])
         yield to.counter("heartbeats_sent_total", "Heartbeats taken.", [], [((), heartbeat.sent)])
 
 
-def _receivers(to: _Exposition, status: Status) -> Iterator[Metric]:
+def _receivers(to: Exposition, status: Status) -> Iterator[Metric]:
     rows = [((one.name,), one) for one in status.receivers]
     labels = ["receiver"]
     yield to.gauge("outbox_pending", "Messages not yet taken.", labels, [(name, one.pending) for name, one in rows])
@@ -136,7 +155,7 @@ def _age(now: float, at: float | None) -> float:
     return 0.0 if at is None else max(0.0, now - at)
 
 
-def _incidents(to: _Exposition, status: Status) -> Iterator[Metric]:
+def _incidents(to: Exposition, status: Status) -> Iterator[Metric]:
     open_now: dict[tuple[str, ...], int] = {}
     for one in status.incidents:
         if one.state == "firing":
@@ -159,7 +178,7 @@ def _incidents(to: _Exposition, status: Status) -> Iterator[Metric]:
     )
 
 
-def _agents(to: _Exposition, status: Status) -> Iterator[Metric]:
+def _agents(to: Exposition, status: Status) -> Iterator[Metric]:
     labels = ["agent"]
     rows = [((one.name,), one) for one in status.agents]
     heard = [
@@ -208,7 +227,7 @@ def _agents(to: _Exposition, status: Status) -> Iterator[Metric]:
     )
 
 
-def _agent_counts(to: _Exposition, rows: Sequence[tuple[tuple[str], AgentStatus]]) -> Iterator[Metric]:
+def _agent_counts(to: Exposition, rows: Sequence[tuple[tuple[str], AgentStatus]]) -> Iterator[Metric]:
     labels = ["agent"]
     yield to.counter(
         "agent_thinned_samples_total",
@@ -236,7 +255,7 @@ def _agent_counts(to: _Exposition, rows: Sequence[tuple[tuple[str], AgentStatus]
     )
 
 
-def _sources(to: _Exposition, sources: Sequence[SourceStatus]) -> Iterator[Metric]:
+def _sources(to: Exposition, sources: Sequence[SourceStatus]) -> Iterator[Metric]:
     rows = [((one.source, one.run), one) for one in sources]
     labels = ["source", "run"]
     yield to.gauge("source_up", "1 while the source can be read.", labels, [(key, one.readable) for key, one in rows])
@@ -268,51 +287,3 @@ def _sources(to: _Exposition, sources: Sequence[SourceStatus]) -> Iterator[Metri
         [(key, one.undecodable_lines) for key, one in rows],
     )
     yield to.counter("nul_bytes_total", "NUL bytes read.", labels, [(key, one.nul_bytes) for key, one in rows])
-
-
-def _runs(to: _Exposition, runs: Sequence[RunStatus]) -> Iterator[Metric]:
-    labels = ["run"]
-    yield to.gauge(
-        "run_running",
-        "1 while the run makes steps, validates or saves.",
-        labels,
-        [((run.name,), run.state in _AT_WORK) for run in runs],
-    )
-    yield to.gauge(
-        "run_state",
-        "1 for the state that the run is in; others are absent.",
-        ["run", "state"],
-        [((run.name, run.state), 1) for run in runs],
-    )
-    yield to.gauge(
-        "run_state_timestamp_seconds",
-        "When the run came into its state.",
-        labels,
-        [((run.name,), run.state_at) for run in runs],
-    )
-    yield to.gauge("run_step", "Last step seen.", labels, [((run.name,), run.step) for run in runs])
-    yield to.gauge(
-        "run_steps_planned", "Steps the run is to make.", labels, [((run.name,), run.total_steps) for run in runs]
-    )
-    yield to.gauge(
-        "run_last_step_timestamp_seconds",
-        "When the last step arrived.",
-        labels,
-        [((run.name,), run.step_at) for run in runs],
-    )
-    yield to.counter("run_steps_total", "Steps seen.", labels, [((run.name,), run.steps_seen) for run in runs])
-    phases = [((run.name, phase.name), phase) for run in runs for phase in run.phases]
-    labels = ["run", "phase"]
-    yield to.gauge("phase_seconds", "Seconds in the last step.", labels, [(key, one.now_s) for key, one in phases])
-    yield to.gauge(
-        "phase_baseline_seconds",
-        "Seconds the baseline expects of that step's work.",
-        labels,
-        [(key, one.baseline_s) for key, one in phases],
-    )
-    yield to.gauge(
-        "phase_slowdown_ratio",
-        "Seconds divided by what the baseline expects.",
-        labels,
-        [(key, one.ratio) for key, one in phases],
-    )
