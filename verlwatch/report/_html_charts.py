@@ -14,7 +14,7 @@ from verlwatch.report._model import Incident, Report
 from verlwatch.report._sections import cell
 from verlwatch.report._series import APART, IN_STEP, between, known, present
 from verlwatch.report._steps import Column, Steps
-from verlwatch.report._svg import ACROSS, Axis, Frame, Mark, attempt_breaks, axis, framed, spans, step_ticks
+from verlwatch.report._svg import ACROSS, Axis, Frame, Mark, attempt_breaks, axis, framed, placed, spans, step_ticks
 from verlwatch.report._words import Words
 
 OTHER = "other"
@@ -68,6 +68,7 @@ def stack(report: Report, words: Words) -> Html:
         drawn.append(tag("path", class_="most", d=Html(paths.stairs(edges, tops, up, _STACK))))
     frame = Frame("c-stack", _STACK, up, "s", step_ticks(steps.step, steps.attempt), marks(report),
                   attempt_breaks(steps.attempt))  # fmt: skip
+    unplaced = len(frame.marks) - len(placed(frame.marks))
     notes = [
         words("Seconds of each step without validation and checkpoint; beside the colours the median step, and the "
               "share of all steps."),
@@ -75,7 +76,10 @@ def stack(report: Report, words: Words) -> Html:
               "longest step of each column.", count=max(map(len, parts)))
         if is_thinned
         else "",
-        words("Numbers lead to the changes below; their bars last from the first slow step to the last."),
+        words("Numbers lead to the changes below; their bars last from the first slow step to the last.")
+        if frame.marks
+        else "",
+        words("{count} changes find no room here; they are below.", count=unplaced) if unplaced else "",
     ]  # fmt: skip
     said = words("A step takes {median} s in the median, {low} to {high} s.", **_spread(known(whole)))
     return figure(

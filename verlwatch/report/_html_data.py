@@ -14,6 +14,7 @@ from verlwatch.report._html_tags import Html
 from verlwatch.report._model import Report
 from verlwatch.report._series import TOKENS, present
 from verlwatch.report._words import Words
+from verlwatch.shell.printable import encodable, printable
 
 ROWS = 5000
 """Steps that the file holds in full; of more, those are kept at which a phase is least or greatest among neighbours."""
@@ -43,7 +44,7 @@ def data(report: Report, words: Words) -> Html:
         "series": series,
         "memory": [
             {
-                "cards": [track.label for track in strip.tracks],
+                "cards": [printable(encodable(track.label)) for track in strip.tracks],
                 "steps": strip.steps,
                 "gb": [[round(gb, 2) if isfinite(gb) else None for gb in row] for row in strip.gb],
             }

@@ -30,6 +30,7 @@ HTML: Mapping[str, str] = {
     "Numbers lead to the changes below; their bars last from the first slow step to the last.": (
         "编号指向下面的变化；横条从变慢的第一步延伸到最后一步。"
     ),
+    "{count} changes find no room here; they are below.": "另有 {count} 处变化此处放不下，见下文。",
     "Each phase over the steps; the grey line is what its baseline expects of each step's work.": (
         "各阶段逐步的用时；灰线是基线按该步工作量预期的用时。"
     ),

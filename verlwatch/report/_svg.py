@@ -106,8 +106,8 @@ def short(value: float, step: float) -> str:
     """A tick's label: as many digits as tell it from the next."""
     if value == 0:
         return "0"
-    for over, letter in ((1e6, "M"), (1e3, "k")):
-        if abs(value) >= 10 * over or (abs(value) >= over and step >= over):
+    for over, least, letter in ((1e6, 1e6, "M"), (1e3, 1e4, "k")):
+        if abs(value) >= least or (abs(value) >= over and step >= over):
             return f"{value / over:.{_digits(step / over)}f}{letter}"
     return f"{value:,.{_digits(step)}f}"
 
