@@ -254,6 +254,22 @@ def test_a_job_that_is_named_as_over_later_adds_no_message(run: Watched) -> None
     assert [reason for reason, *_ in run.told] == ["opened"]
 
 
+def test_a_job_that_is_queued_again_is_over_and_not_late(run: Watched) -> None:
+    run.observe("job", job="7", state="PREEMPTED", exit="signal 15")
+    run.wait(60)
+    run.observe("job", job="7", state="PENDING")
+    run.wait(8 * HOUR)
+    assert titles(run) == [
+        "job 7 ended by the scheduler: preempted, at step 10 of 100",
+        "its job is queued again",
+    ]
+    assert run.state == "unknown"
+    run.say("TaskRunner hostname: gpu-2, PID: 9")
+    run.wait(3)
+    run.observe("job", job="7", state="RUNNING")
+    assert run.state == "starting"
+
+
 def test_a_process_that_ends_in_good_order_makes_no_run_silent() -> None:
     run = Watched()
     run.steps(1, 10)  # how many steps were planned is not known

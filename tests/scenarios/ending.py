@@ -87,6 +87,16 @@ def restart_without_a_word() -> Scene:
     return scene.wait(200).start().steps(1, 12)
 
 
+def preempted_and_queued_again() -> Scene:
+    """The scheduler takes the nodes, queues the job again, and starts it three hours later."""
+    scene = Scene("0.9").start().steps(1, 14).wait(20)
+    scene.raw("slurmstepd: error: *** JOB 730031 ON gpu-node-07 CANCELLED AT 2026-03-02T11:02:18 DUE TO PREEMPTION ***")
+    scene.wait(15).observe("job", job="730031", state="PREEMPTED", exit="signal 15")
+    scene.wait(60).observe("job", job="730031", state="PENDING")
+    scene.wait(10_800).observe("job", job="730031", state="RUNNING")
+    return scene.wait(30).resume(10, pid=31007).steps(11, 16)
+
+
 def two_runs() -> Scene:
     """Two logs of one directory: one run hangs, the other goes on and finishes."""
     stuck = Scene("0.9", log="alpha.log", pid=21044).start().steps(1, 9).chatter(300, running=3)
@@ -96,5 +106,5 @@ def two_runs() -> Scene:
 
 SCENES = (
     clean_finish, finish_by_bar, ended_early_by_summary, ended_early_by_process, ended_early_by_job, resume_same_file,
-    resume_other_file, restart_without_a_word, two_runs,
+    resume_other_file, preempted_and_queued_again, restart_without_a_word, two_runs,
 )  # fmt: skip

@@ -49,6 +49,21 @@ def slow_checkpoint() -> Scene:
     return scene.steps(21, 24)
 
 
+def slow_first_checkpoint() -> Scene:
+    """Nothing is printed while the first checkpoint is saved for 12 min; and none came before."""
+    scene = Scene("0.9").start().steps(1, 19).wait(69).say("local_global_step_folder: /ckpt/math/global_step_20")
+    return scene.step(20, lost_s=69, save_checkpoint=720.0).steps(21, 24)
+
+
+def quiet_start() -> Scene:
+    """Large weights are loaded without a word for 25 min, and the first step takes 40 min."""
+    scene = Scene("0.9").start(bar=False).wait(1500).say(
+        "After building vllm rollout, memory allocated (GB): 3.50, memory reserved (GB): 3.75, device memory "
+        "used/total (GB): 61.25/79.11", who="WorkerDict", pid=21399,
+    )  # fmt: skip
+    return scene.wait(60).bar(0).step(1, gen=2400.0).steps(2, 4)
+
+
 def checkpoint_that_hangs() -> Scene:
     """Checkpoints took 60 s; this one is not done after 20 min."""
     scene = Scene("0.9").start()
@@ -119,6 +134,6 @@ def bursts() -> Scene:
 
 SCENES = (
     stuck_at_zero, stuck_in_gen, stuck_in_reward, stuck_in_validation, frozen_after_validation, slow_checkpoint,
-    checkpoint_that_hangs, stall_that_recovers, stall_that_recovers_early, stall_that_lasts_on, silence,
-    silence_that_ends, blind, blind_for_a_moment, blind_while_stuck, bursts,
+    slow_first_checkpoint, checkpoint_that_hangs, quiet_start, stall_that_recovers, stall_that_recovers_early,
+    stall_that_lasts_on, silence, silence_that_ends, blind, blind_for_a_moment, blind_while_stuck, bursts,
 )  # fmt: skip

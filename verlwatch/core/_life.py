@@ -204,7 +204,7 @@ class Life:
             return "finished"
         if self._rule:
             return _STATES.get(self._rule, "crashed")
-        if self._is_blind or not self.is_live:
+        if self._is_blind or not self.is_live or self.evidence.job.get("state") in QUEUED:
             return "unknown"
         return _DOING.get(self.stages.now.name, "running")
 
@@ -249,6 +249,8 @@ class Life:
         return f"step {self.step}" if self.step >= 0 else "no step"
 
     def _resumed(self) -> str:
+        if self.evidence.job.get("state") in QUEUED:
+            return "its job is queued again"
         return "goes on: lines come again" if self._rule == "silent" else ""
 
     def _unknown(self, view: LifeView) -> frozenset[str]:

@@ -27,6 +27,7 @@ _TITLES = (
         "恢复进展：{0:v}用了 {1:n}，其中{2:p}占 {3:n}",
     ),
     (rf"goes on: (step [0-9]+) came after {_LASTED}", "恢复进展：{0:v}用了 {1:n}"),
+    (r"its job is queued again", "作业重新排队"),
     (r"goes on: lines come again", "恢复：又有日志了"),
     (r"ended at step ([0-9]+) of ([0-9]+), without an error", "提前结束于第 {0}/{1} 步，没有报错"),
     (r"(.+), (at step [0-9]+(?: of [0-9]+)?|before its first step)", "{0:t}（{1:v}）"),
