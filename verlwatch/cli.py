@@ -12,7 +12,7 @@ from verlwatch.commands import _output
 
 COMMANDS = (
     *("init", "run", "attach", "agent", "demo", "replay", "report", "compare", "parse", "check"),
-    *("status", "incidents", "silence", "accept", "outbox", "test_notify"),
+    *("status", "gpus", "incidents", "silence", "accept", "outbox", "test_notify"),
 )
 """Modules of verlwatch.commands, in the order of --help."""
 

@@ -9,7 +9,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from verlwatch import config as configuration
-from verlwatch.commands import _daemon, silence
+from verlwatch.commands import _cards, _daemon, silence
 from verlwatch.commands._output import say, say_json
 from verlwatch.fields import SecretError
 from verlwatch.shell.fleet.tls import TlsError
@@ -86,6 +86,8 @@ def render(status: Status) -> str:
         step = f"step {run.step}{total}{age}" if run.step is not None else "no step yet"
         lines.append(f"\n{run.name}: {run.state}, {step}, attempt {run.attempt}")
         lines += [_phase(phase) for phase in run.phases]
+    if hints := list(_cards.hints(status.runs)):
+        lines += ["", *hints]
     if status.incidents:
         lines.append("\nincidents")
     for incident in status.incidents:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from verlwatch.core._run import Run
 from verlwatch.core.phases import JUDGED, PHASES, STEP, THROUGHPUT
 from verlwatch.status import GpuStatus, PhaseState, PhaseStatus, RunStatus, StateStatus
@@ -34,13 +37,18 @@ def run_status(run: Run, now: float) -> RunStatus:
             for metric in sorted(run.judged.recent, key=lambda metric: _ORDER.get(metric, len(_ORDER)))
             if metric in JUDGED and metric != THROUGHPUT
         ),
-        gpus=tuple(GpuStatus(recent=tuple(row.pop("strip")), **row) for row in cards.table()),
+        gpus=tuple(map(gpu_status, cards.table())),
         ranks_compared=cards.can_compare,
         ranks_hint=cards.not_compared,
     )
 
 
 _STATE_OF: dict[str, PhaseState] = {"spike": "slow", "level": "shift", "drift": "sliding", "dispersion": "noisy"}
+
+
+def gpu_status(row: Mapping[str, Any]) -> GpuStatus:
+    """A row of `Cards.table`."""
+    return GpuStatus(recent=tuple(row["strip"]), **{name: value for name, value in row.items() if name != "strip"})
 
 
 def _phase(run: Run, metric: str, step: float | None) -> PhaseStatus:
