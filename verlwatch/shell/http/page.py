@@ -11,6 +11,7 @@ from datetime import tzinfo
 from verlwatch.core.fleet import AGENT_RULES
 from verlwatch.core.metrics import MEASURES
 from verlwatch.core.phases import JUDGED, STEP
+from verlwatch.shell.http._gpus import cards
 from verlwatch.shell.http._html import (
     Html,
     clock,
@@ -167,7 +168,8 @@ def _runs(status: Status, zone: tzinfo | None) -> Html:
         return tag("p", "None yet: no source has shown a step.", class_="quiet")
     troubled = {one.run for one in status.incidents if one.state != "closed"}
     ordered = sorted(status.runs, key=lambda run: (run.name not in troubled, _RUN_ORDER.get(run.state, 4)))
-    shown = (_run(run, status.now, zone) for run in ordered[:RUNS_LIMIT])
+    of_cards = sum(bool(run.gpus) for run in ordered[:RUNS_LIMIT])
+    shown = (_run(run, status.now, zone, of_cards) for run in ordered[:RUNS_LIMIT])
     return joined(*shown, _more(len(ordered) - RUNS_LIMIT))
 
 
@@ -175,7 +177,7 @@ def _more(left_out: int) -> Html:
     return tag("p", f"And {left_out} more: see ", _link("/api/v1/status"), class_="quiet") if left_out > 0 else Html("")
 
 
-def _run(run: RunStatus, now: float, zone: tzinfo | None) -> Html:
+def _run(run: RunStatus, now: float, zone: tzinfo | None, runs: int) -> Html:
     step = "no step yet" if run.step is None else f"step {run.step}"
     facts = [
         tag("b", f"{step} of {run.total_steps}" if run.total_steps else step),
@@ -195,6 +197,8 @@ def _run(run: RunStatus, now: float, zone: tzinfo | None) -> Html:
         tag("p", joined(*facts, by=" · ")),
         progress,
         _phases(run.phases) if run.phases else "",
+        cards(run.gpus, runs),
+        tag("p", run.ranks_hint, class_="quiet") if run.ranks_hint and run.state != "finished" else "",
         class_="run",
     )
 
