@@ -265,6 +265,8 @@ def test_columns_of_a_strip_are_labelled_where_they_hold_a_round_step() -> None:
     columns = [(3 * i, 3 * i + 2) for i in range(100)]
     assert [t.label for t in column_ticks(columns)] == ["0", "50", "100", "150", "200", "250"]
     assert [t.label for t in column_ticks([(0, 0), (500, 500)])] == ["0", "500"]
+    sparse = column_ticks([(step, step) for step in range(0, 70, 7)])
+    assert [(t.label, round(10 * t.at, 2)) for t in sparse][:2] == [("0", 0.5), ("20", 3.36)]
 
 
 def test_marks_that_would_cover_one_another_stand_on_lines_of_their_own() -> None:

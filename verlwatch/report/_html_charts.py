@@ -171,9 +171,9 @@ def _one(report: Report, column: Column, words: Words) -> Html:
     shown = [values[row] for row in rows]
     if is_rare:
         placed = [(x, _SERIES * (1 - up.part(v))) for x, v in zip(across, shown, strict=True) if isfinite(v)]
-        path = tag("path", class_=f"rare p-{column.name}", d=Html(paths.dots(placed)))
+        path = tag("path", class_="rare", d=Html(paths.dots(placed)))
     else:
-        path = tag("path", class_=f"line p-{column.name}", d=Html(paths.line(across, shown, up, _SERIES)))
+        path = tag("path", class_="line", d=Html(paths.line(across, shown, up, _SERIES)))
     middle = [ACROSS * (part[0] + part[-1] + 1) / 2 / count for part in parts]
     base = (
         tag("path", class_="base over" if is_thinned else "base", d=Html(paths.line(middle, expected, up, _SERIES)))

@@ -156,13 +156,17 @@ def _labels(strip: Strip, height: int) -> Iterator[Html]:
 
 
 def column_ticks(columns: Sequence[tuple[int, int]], count: int = 6) -> list[Tick]:
-    """Round steps below the columns that hold them; all first steps where there are few columns."""
+    """Round steps where they lie among the columns; all first steps where there are few columns."""
     if len(columns) <= count:
         return [Tick((i + 0.5) / len(columns), f"{first:,}") for i, (first, _) in enumerate(columns)]
-    spacing = max(1, round(nice((columns[-1][1] - columns[0][0]) / count)))
+    starts = [first for first, _ in columns]
+    spacing = max(1, round(nice((columns[-1][1] - starts[0]) / count)))
     found: list[Tick] = []
-    for i, (first, last) in enumerate(columns):
-        at, step = (i + 0.5) / len(columns), -(-first // spacing) * spacing
-        if step <= last and (not found or at - found[-1].at > LABELS_APART):
+    for step in range(-(-starts[0] // spacing) * spacing, columns[-1][1] + 1, spacing):
+        column = bisect_right(starts, step) - 1
+        last = columns[column][1]
+        beyond = (step - last) / (starts[column + 1] - last) if step > last else 0.0
+        at = (column + 0.5 + beyond) / len(columns)
+        if not found or at - found[-1].at > LABELS_APART:
             found.append(Tick(at, f"{step:,}"))
     return found
