@@ -134,10 +134,10 @@ def _weight(steps: Steps, name: str, rows: Sequence[int]) -> float:
 
 
 def cell(seconds: float | None) -> str:
-    """Seconds in a table, - where they are not known."""
+    """Seconds in a table, - where they are not known: three digits, zeros behind the point too, so that they align."""
     if seconds is None or isnan(seconds):
         return "-"
-    return f"{seconds:.1f}" if seconds >= 10 else f"{seconds:.3g}"  # noqa: PLR2004 - width
+    return f"{seconds:.1f}" if seconds >= 10 else f"{seconds:#.3g}" if seconds else "0"  # noqa: PLR2004 - width
 
 
 def _largest(steps: Steps, row: int) -> str:
