@@ -95,13 +95,16 @@ async def test_charts_are_drawn_without_a_word_on_the_console_or_to_the_network(
         assert page.requests == [path.as_uri()]
 
 
-async def test_dark_is_dark_and_light_is_light(page: Page, tmp_path: Path, allranks: Report) -> None:
+async def test_dark_is_dark_and_light_and_paper_are_light(page: Page, tmp_path: Path, allranks: Report) -> None:
     path = written(tmp_path, allranks)
     grounds = []
     for dark in (False, True):
         await page.open(path, dark=dark)
         grounds.append(await page.run("getComputedStyle(document.body).backgroundColor"))
-    assert grounds == ["rgb(251, 251, 250)", "rgb(20, 23, 26)"]
+    await page.call("Emulation.setEmulatedMedia", media="print")
+    grounds.append(await page.run("getComputedStyle(document.body).backgroundColor"))
+    await page.call("Emulation.setEmulatedMedia", media="")
+    assert grounds == ["rgb(251, 251, 250)", "rgb(20, 23, 26)", "rgb(255, 255, 255)"]
 
 
 async def test_the_policy_stops_what_a_hole_in_the_escaping_would_let_in(
