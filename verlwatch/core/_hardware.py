@@ -8,7 +8,6 @@ from typing import Any
 from verlwatch.core.gpus import Cards
 from verlwatch.core.incidents import Change, Conditions, Moment, Policy
 
-
 FEW = 64
 """So many cards are kept with every commit."""
 

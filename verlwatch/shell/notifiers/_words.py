@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from types import ModuleType
 from typing import NamedTuple
 
 from verlwatch.core.types import Language, Message
-from verlwatch.shell.notifiers._zh import REASONS, chinese
 
 
 class Words(NamedTuple):
@@ -36,17 +37,29 @@ _EN = Words(
     comma=", ",
     reasons={},
 )
-_ZH = Words(
-    advice="建议",
-    recent="最近各步",
-    incident="事件",
-    message="消息",
-    page="状态页",
-    more="……另有 {} 行",
-    colon="：",  # noqa: RUF001 - as Chinese writes it
-    comma="，",  # noqa: RUF001 - the same
-    reasons=REASONS,
-)
+
+
+@cache
+def _zh() -> ModuleType:
+    """Loaded when somebody reads Chinese: its patterns take more than a megabyte."""
+    from verlwatch.shell.notifiers import _zh as module  # noqa: PLC0415
+
+    return module
+
+
+@cache
+def _chinese() -> Words:
+    return Words(
+        advice="建议",
+        recent="最近各步",
+        incident="事件",
+        message="消息",
+        page="状态页",
+        more="……另有 {} 行",
+        colon="：",  # noqa: RUF001 - as Chinese writes it
+        comma="，",  # noqa: RUF001 - the same
+        reasons=_zh().REASONS,
+    )
 
 
 DIGEST = "digest"
@@ -55,7 +68,7 @@ DIGEST = "digest"
 
 def words(message: Message) -> Words:
     """In the language of the message."""
-    return _ZH if message.language == "zh" else _EN
+    return _chinese() if message.language == "zh" else _EN
 
 
 def incident_named(message: Message, name: str) -> str:
@@ -75,4 +88,7 @@ def rule_and_reason(message: Message) -> tuple[str, ...]:
 
 def in_language(message: Message, language: Language) -> Message:
     """The message, as composed in English, in ``language``; one that is put together from others is in it already."""
-    return chinese(message) if language == "zh" != message.language else message
+    if not language == "zh" != message.language:
+        return message
+    translated: Message = _zh().chinese(message)
+    return translated
