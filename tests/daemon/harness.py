@@ -233,7 +233,12 @@ def projection(state_dir: Path) -> dict[str, Any]:
         connection.close()
 
 
+BY_ARRIVAL = frozenset({"clocks", "pace", "past", "stages"})
+"""Of the life of a run: what is made of the times at which lines came."""
+
+
 def _timeless(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _timeless(item) for key, item in value.items() if not key.endswith("_at")}
+        kept = {key: item for key, item in value.items() if not key.endswith("_at") and key not in BY_ARRIVAL}
+        return {key: _timeless(item) for key, item in kept.items()}
     return [_timeless(item) for item in value] if isinstance(value, list) else value

@@ -44,8 +44,8 @@ class Ledger:
                     self.scores[name] = [value, step, value] if value > best[0] else [best[0], best[1], value]
 
     def facts(self, gpus: int | None, lived_s: float) -> Iterator[tuple[str, str]]:
-        """(label, value) pairs of a message."""
-        took = lived_s if lived_s > 0 else self.whole_s
+        """(label, value) pairs of a message; a log that was read late shows less than its steps took."""
+        took = max(lived_s, self.whole_s)
         yield "Steps", str(self.steps)
         yield "Duration", duration(took) if took else ""
         if gpus and took:

@@ -167,6 +167,7 @@ def test_an_announcement_is_told_once_and_is_over() -> None:
     story = Story()
     change = story.conditions.announce(found("finished", severity="info", title="finished: step 100"), story.moment)
     story.tell((change,))
+    assert story.conditions.state()["lately"] == []
     story()
     assert story.told == [("finished", "r: finished: step 100")]
     assert list(story.conditions) == []

@@ -112,11 +112,13 @@ class Conditions:
         return self._closed(replace(known, by_hand=True), Ending("accepted", moment.step), moment, "")
 
     def note(self, incident: Incident) -> None:
-        """Replaces an incident by a copy that remembers what was told of it."""
+        """Replaces an incident by a copy that remembers what was told of it, or forgets it where that was the end."""
         subject = incident.diagnoses[0].subject
         if subject in self._open and self._open[subject].id == incident.id:
             self._open[subject] = incident
-        self._lately = [incident if known.id == incident.id else known for known in self._lately]
+        is_done = incident.state == "closed" and incident.closed_as != "resolved" and not is_untold(incident)
+        known = (incident if one.id == incident.id else one for one in self._lately)
+        self._lately = [one for one in known if not (is_done and one.id == incident.id)]
 
     def forget(self, attempt: int, step: int) -> None:
         """Lets go of closed incidents whose end is told and which are too long ago to come back."""
