@@ -276,7 +276,8 @@ class Storage(Model):
     max_size: Annotated[Size, within(fields.parse_size, "16MiB", "1TiB")] = Field(
         default="256MiB",
         validate_default=True,
-        description="Largest size of the database with its write-ahead log; the oldest steps go first (16MiB to 1TiB).",
+        description="Largest size of the database with its write-ahead log; the oldest samples of GPUs go first, then "
+        "the oldest steps (16MiB to 1TiB).",
     )
 
 

@@ -15,6 +15,7 @@ _ORDER = {name: place for place, name in enumerate((*(phase.name for phase in PH
 def run_status(run: Run, now: float) -> RunStatus:
     """How a run stands at ``now``."""
     cards = run.hardware.cards
+    hint = cards.not_compared
     step_seconds = run.judged.recent.get(STEP)
     step = step_seconds[-1] if step_seconds else None
     return RunStatus(
@@ -38,8 +39,8 @@ def run_status(run: Run, now: float) -> RunStatus:
             if metric in JUDGED and metric != THROUGHPUT
         ),
         gpus=tuple(map(gpu_status, cards.table())),
-        ranks_compared=cards.can_compare,
-        ranks_hint=cards.not_compared,
+        ranks_compared=not hint,
+        ranks_hint=hint,
     )
 
 
