@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.core.gpu_fleet import sample as gpu_sample
 from tests.shell.fleet.rig import samples
 from verlwatch.core.types import Cursor, Event, Extract, Origin, Outcome, Record, Samples, Writer
 from verlwatch.shell._shipments import Oldest
@@ -193,6 +194,19 @@ async def test_the_oldest_samples_go_where_there_is_no_room_and_events_stay(stor
     assert sum(isinstance(record, Samples) for record in records) == 100 - thinned
     assert 0.9 * room < sum(len(extracts) for *_, extracts in rows) <= room
     assert await store.shipments.thin(room) == 0
+
+
+async def test_samples_of_gpus_go_as_those_of_steps_do(store: Store) -> None:
+    for second in range(50):
+        await put(store, *(gpu_sample("n1", card, NOW + second, 28.0) for card in range(8)), event(second))
+    assert await store.shipments.thin(25 * 1500) > 100
+    rows = (await store.shipments.oldest(ALL, NOW)).rows
+    left_out = [count for _, count, _ in rows]
+    assert set(left_out) == {0, 8}
+    assert left_out == sorted(left_out, reverse=True), "the oldest first"
+    records = [record for extract in await sent(store) for record in extract.records]
+    assert sum(record.origin.kind != "gpu" for record in records) == 50
+    assert sum(record.origin.kind == "gpu" for record in records) == 400 - sum(left_out)
 
 
 async def test_events_alone_are_kept_over_the_room_without_trying_for_ever(store: Store) -> None:

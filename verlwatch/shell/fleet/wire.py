@@ -42,7 +42,7 @@ MOST_RECORDS = 64
 """In one shipment: what is judged without a pause."""
 SHIPMENT_BYTES = 256 << 10
 """A shipment is closed before it would be larger, unless a single record is."""
-RECORD_BYTES = 1 << 20
+RECORD_BYTES, GPU_SAMPLE = 1 << 20, "gpu_sample"
 """A record that would be larger is left out."""
 _LONGEST_WORD, _LONGEST_NAME, _LONGEST_TEXT = 200, 100, 4096
 
@@ -195,16 +195,21 @@ def pack_extracts(extracts: Iterable[Extract]) -> Iterator[Packed]:
                 parts, records = [], []
                 count = size = samples = left_out = 0
             records.append(packed)
-            count, size, samples = count + 1, size + len(packed), samples + isinstance(record, Samples)
+            count, size, samples = count + 1, size + len(packed), samples + _is_sample(record)
         parts += _extract(head, records)
     if count or left_out:
         yield Packed(samples, left_out, _joined(parts))
 
 
+def _is_sample(record: Record) -> bool:
+    """Whether it may be left out for want of room: numbers of a step, and of a GPU at one of many instants."""
+    return isinstance(record, Samples) or record.name == GPU_SAMPLE
+
+
 def thinned(extracts: bytes) -> bytes:
     """Packed extracts without their samples.  Raises ValueError, TypeError or KeyError where they are none."""
     kept = [
-        {**extract, "records": [record for record in extract["records"] if "values" not in record]}
+        {**extract, "records": [one for one in extract["records"] if "values" not in one and one["name"] != GPU_SAMPLE]}
         for extract in from_json(extracts)
     ]
     return pack([extract for extract in kept if extract["records"]])
