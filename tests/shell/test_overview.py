@@ -7,14 +7,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import orjson
 import pytest
+from pydantic import TypeAdapter
 
+from tests.core.gpu_fleet import sample
+from tests.fakes.clock import VirtualClock
+from verlwatch.config import Config
 from verlwatch.core.engine import Engine
 from verlwatch.core.settings import Settings
-from verlwatch.core.types import Chunk, Transition
+from verlwatch.core.types import Chunk, Extract, Transition
 from verlwatch.shell._source_view import SourceView
+from verlwatch.shell.inbox import Inbox
+from verlwatch.shell.observers.gpus import Gpus
 from verlwatch.shell.overview import Overview
-from verlwatch.status import AgentStatus, ConfigStatus
+from verlwatch.status import AgentStatus, ConfigStatus, SamplingStatus, Status
 
 START = 1_000_000.0
 STEP_S = 60.0
@@ -181,3 +188,47 @@ def test_what_an_earlier_process_has_closed_is_still_shown(steps: list[bytes]) -
     closed = [one for one in world.overview.status().incidents if one.state == "closed"]
     assert len(closed) >= 2
     assert [one for one in again.overview.status().incidents if one.state == "closed"] == closed
+
+
+def test_each_card_of_a_run_is_shown_beside_its_peers() -> None:
+    world = World(Engine())
+    for instant in range(40):
+        world.now = START + 10.0 * instant
+        events = [
+            sample("n1", gpu, world.now, 28.0 + (22.0 if gpu == 3 else 0.0), ranks=f"{70 + gpu}:{8 + gpu}")
+            for gpu in range(4)
+        ]
+        world.engine.accept([Extract("gpu", "r", tuple(events))], world.now)
+    (run,) = world.overview.status().runs
+    assert (run.ranks_compared, run.ranks_hint) == (True, "")
+    assert [(card.host, card.gpu, card.rank, card.used_gb, card.total_gb) for card in run.gpus] == [
+        ("n1", str(gpu), str(8 + gpu), 50.0 if gpu == 3 else 28.0, 80.0) for gpu in range(4)
+    ]
+    assert [card.offset_gb for card in run.gpus] == [0.0, 0.0, 0.0, 22.0]
+    assert [set(card.recent) for card in run.gpus] == [{28.0}, {28.0}, {28.0}, {50.0}]
+    assert {(card.group, card.at, card.missing) for card in run.gpus} == {("4 cards", world.now, False)}
+
+
+def test_a_run_without_cards_says_why_ranks_cannot_be_compared_and_what_to_do() -> None:
+    world = World(Engine())
+    world.feed([b"step:1 - timing_s/gen:40.1 - timing_s/step:60.1\n", b"\n"])
+    (run,) = world.overview.status().runs
+    assert (run.gpus, run.ranks_compared) == ((), False)
+    assert run.ranks_hint.startswith("Ranks cannot be compared: nothing tells the memory of the cards.")
+    assert "RAY_DEDUP_LOGS=0" in run.ranks_hint
+
+
+def test_samples_that_this_process_left_out_are_counted() -> None:
+    world = World(Engine())
+    assert world.overview.status().sampling == SamplingStatus()
+    gpus = Gpus(Inbox(), VirtualClock(), Config())
+    gpus.late, gpus.missed, gpus.refused = 3, 2, 1
+    world.overview.observers = (gpus,)
+    assert world.overview.status().sampling == SamplingStatus(late=3, missed=2, refused=1)
+
+
+def test_a_status_with_cards_can_be_read_back() -> None:
+    world = World(Engine())
+    world.engine.accept([Extract("gpu", "r", (sample("n1", 0, START, None),))], START)
+    status = world.overview.status()
+    assert TypeAdapter(Status).validate_json(orjson.dumps(status)) == status
