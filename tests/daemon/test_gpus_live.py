@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from tests.daemon.gpu_rig import GPUS, RUN, START, Watchers
@@ -107,5 +108,13 @@ async def test_through_agents_and_a_hub_the_leaking_rank_is_named_with_its_host(
             ]
             (of_hub,) = hub._overview.status().runs
             assert [card.host for card in of_hub.gpus] == ["node-1"] * GPUS + ["node-2"] * GPUS
-            rows = await hub._store.gpus.stretch(RUN, START, watchers.clock.now(), 1000)
-            assert {row.host for row in rows} == {"node-1", "node-2"}
+            async with aiohttp.ClientSession(watchers.url(hub)) as session:
+                async with session.get(f"/api/v1/runs/{RUN}/gpus", params={"since": START}) as answer:
+                    hosts = (await answer.json())["hosts"]
+                async with session.get("/metrics") as answer:
+                    told_to_prometheus = await answer.text()
+        assert [host["host"] for host in hosts] == ["node-1", "node-2"]
+        assert [card["rank"] for card in hosts[1]["cards"]] == [str(rank) for rank in range(GPUS, 2 * GPUS)]
+        assert hosts[1]["used_gb"][-1][3] > hosts[1]["used_gb"][-1][2] + 3 * LEAK_GB
+        series = 'verlwatch_gpu_memory_used_bytes{gpu="3",host="node-2",rank="11",run="ppo"} '
+        assert series in told_to_prometheus

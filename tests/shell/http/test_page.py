@@ -343,3 +343,11 @@ def test_a_flat_or_single_value_is_drawn_inside_the_picture(values: list[float |
 
 def test_text_is_escaped_unless_it_is_markup_already() -> None:
     assert tag("p", "<b>", tag("b", "&"), title='"x"') == '<p title="&quot;x&quot;">&lt;b&gt;<b>&amp;</b></p>'
+
+
+def test_a_run_whose_ranks_cannot_be_compared_says_what_to_switch_on() -> None:
+    runs = (
+        RunStatus(name="r", ranks_hint="Sample it."),
+        RunStatus(name="s", state="finished", ranks_hint="Sample it."),
+    )
+    assert read(replace(status(), runs=runs)).text.count("Sample it.") == 1
