@@ -346,8 +346,5 @@ def test_text_is_escaped_unless_it_is_markup_already() -> None:
 
 
 def test_a_run_whose_ranks_cannot_be_compared_says_what_to_switch_on() -> None:
-    runs = (
-        RunStatus(name="r", ranks_hint="Sample it."),
-        RunStatus(name="s", state="finished", ranks_hint="Sample it."),
-    )
-    assert read(replace(status(), runs=runs)).text.count("Sample it.") == 1
+    runs = [RunStatus(name=state, state=state, ranks_hint="Sample it.") for state in ("running", "finished")]
+    assert read(replace(status(), runs=tuple(runs))).text.count("Sample it.") == 1
