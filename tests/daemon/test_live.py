@@ -46,8 +46,9 @@ async def test_a_whole_run_is_told_and_shown(recorded: Path, tmp_path: Path, sta
     told = [(body["phase"], body["reason"], body["onset_step"]) for _, _, body in sink.received]
     assert [(phase, reason) for phase, reason, _ in told if reason in {"opened", "resolved", "run ended"}] == [
         ("gen", "opened"), ("gen", "resolved"), ("old_log_prob", "opened"), ("old_log_prob", "resolved"),
-        ("gen", "opened"), ("gen", "run ended"),
+        ("gen", "opened"), ("losses", "opened"), ("losses", "resolved"), ("gen", "run ended"),
     ]  # fmt: skip
+    assert told[-1] == ("run", "finished", 300)
     page = await daemon.get("/")
     assert "qwen" in page
     assert 'verlwatch_run_step{run="qwen"} 300.0' in await daemon.get("/metrics")
@@ -70,7 +71,8 @@ async def test_of_a_run_that_was_there_before_only_what_still_holds_is_told(
         file.write(text[middle:])
     await daemon.caught_up(log)
     assert [(body["phase"], body["reason"], body["onset_step"]) for _, _, body in sink.received] == [
-        ("gen", "opened", 200), ("gen", "run ended", 200),
+        ("gen", "opened", 200), ("losses", "opened", 260), ("losses", "resolved", 260), ("gen", "run ended", 200),
+        ("run", "finished", 300),
     ]  # fmt: skip
     assert await daemon.stop() == 0
 
@@ -256,4 +258,4 @@ async def test_the_daemon_outlives_whoever_reads_its_log(
     daemon.process.stdout._transport.close()  # type: ignore[attr-defined]  # as `| head -1` does
     log.write_bytes((recorded / "verl-0.3.0.post1.driver.log").read_bytes())
     await daemon.caught_up(log)
-    assert len(sink.received) == 7
+    assert len(sink.received) == 10
