@@ -26,7 +26,7 @@ from verlwatch.config import Config, ConfigError
 from verlwatch.core.engine import MAX_ATTEMPTS, RECALL
 from verlwatch.core.types import Outcome
 from verlwatch.fields import Secret, SecretError, open_to_others, read_secret
-from verlwatch.shell import logs, observers, systemd
+from verlwatch.shell import _memory, logs, observers, systemd
 from verlwatch.shell._line import Lines
 from verlwatch.shell.clock import Clock, Evenness, SystemClock
 from verlwatch.shell.fleet import hub as fleet_hub
@@ -43,7 +43,7 @@ from verlwatch.shell.observers import Around
 from verlwatch.shell.overview import Overview
 from verlwatch.shell.store import StateDirError, Store, StoreDamaged, StoreUnavailable
 from verlwatch.shell.tail import Tail
-from verlwatch.shell.upkeep import keep_place
+from verlwatch.shell.upkeep import keep_place, look_around
 from verlwatch.status import ConfigStatus
 
 REFRESH_S = 1.0
@@ -92,6 +92,7 @@ class App:
             StateLost: the database is damaged, or no longer its own; the next start knows what to do.
         """
         try:
+            _memory.hold_little()
             self._set_up_log(self.config)
             folder = configuration.state_dir(self.config)
             self._store = await Store.open(folder, durable=roles.role(self.config) != "standalone")
@@ -253,18 +254,13 @@ class App:
     # ------------------------------------------------------------------------------------------------ beside the flow
     def _beside(self) -> tuple[Coroutine[None, None, None], ...]:
         return (
-            self._refresh(),
+            look_around(self._overview, REFRESH_S),
             keep_place(self._store, REFRESH_S),
             self._tidy(),
             systemd.feed_watchdog(self._overview.stalled, REFRESH_S),
             self._heartbeat.run(),
             *(observer.run() for observer in self._observers),
         )
-
-    async def _refresh(self) -> None:
-        while True:
-            await asyncio.sleep(REFRESH_S)
-            self._overview.refresh()
 
     async def _tidy(self) -> None:
         """Gives up messages for receivers that are no longer configured, and forgets what is old."""

@@ -235,7 +235,9 @@ async def test_twenty_files_are_watched_in_little_memory(
     await daemon.caught_up(*logs)
     await daemon.get("/metrics")
     await daemon.get("/")
-    assert daemon.rss_mb() <= RSS_LIMIT_MB
+    async with asyncio.timeout(30.0):  # what a backlog took is given back with the next look at the sources
+        while daemon.rss_mb() > RSS_LIMIT_MB:
+            await asyncio.sleep(0.2)
 
 
 async def test_followed_files_leave_descriptors_for_everybody_else(

@@ -126,6 +126,11 @@ class Overview:
             say("source", source=view.source, run=view.run, state=view.state, generation=view.generation, **more)
         self._said[view.source] = now
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether something was there at the last look that had not been judged."""
+        return len(self._at_rest) < len(self._lags)
+
     # ------------------------------------------------------------------------------------------------ answers
     def stalled(self) -> str | None:
         """What has stopped turning; None while alive."""
