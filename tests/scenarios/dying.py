@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.scenarios.scene import Scene
+from tests.scenarios.scene import Release, Scene
 
 WORKER = "WorkerDict"
 RAISED_IN = (
@@ -17,9 +17,9 @@ WORKER_DIED = (
 )
 
 
-def _running(release: str = "0.9", steps: int = 9) -> Scene:
-    scene = Scene("0.4" if release == "0.4" else "0.9").start().steps(1, steps)
-    return scene.wait(31)
+def running(release: Release = "0.9") -> Scene:
+    """Nine steps, and half of the next one."""
+    return Scene(release).start().steps(1, 9).wait(31)
 
 
 def _driver(scene: Scene, task: str, innermost: str, *frames: str) -> Scene:
@@ -45,7 +45,7 @@ def _driver(scene: Scene, task: str, innermost: str, *frames: str) -> Scene:
 
 def host_oom() -> Scene:
     """Ray kills a worker for want of host memory: the victim is not the largest."""
-    return _killed_for_memory(_running())
+    return _killed_for_memory(running())
 
 
 def _killed_for_memory(scene: Scene) -> Scene:
@@ -72,7 +72,7 @@ def _killed_for_memory(scene: Scene) -> Scene:
 
 def device_oom() -> Scene:
     """Rank 3 runs out of GPU memory in the backward pass; everybody else dies of that."""
-    scene = _running()
+    scene = running()
     scene.say(
         "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.50 GiB. GPU 0 has a total capacity "
         "of 79.11 GiB of which 1.25 GiB is free. Process 771204 has 77.75 GiB memory in use. Of the allocated memory "
@@ -113,7 +113,7 @@ def _watchdog(scene: Scene, rank: int, seq: int, *, hccl: bool = False) -> None:
 
 def nccl_timeout() -> Scene:
     """All ranks but one wait for a collective until the watchdog ends them; it was silent until then."""
-    scene = _running().wait(60)
+    scene = running().wait(60)
     for rank in (0, 1, 3):
         scene.wait(0.25)
         _watchdog(scene, rank, 4937)
@@ -130,7 +130,7 @@ def nccl_timeout() -> Scene:
 
 def hccl_timeout() -> Scene:
     """The same on Ascend."""
-    scene = _running().wait(60)
+    scene = running().wait(60)
     for rank in (0, 2):
         scene.wait(0.25)
         _watchdog(scene, rank, 196, hccl=True)
@@ -148,7 +148,7 @@ def nccl_timeout_after_a_stall() -> Scene:
 
 def actor_died() -> Scene:
     """Ray misses a worker, and does not know why."""
-    scene = _running().raw(
+    scene = running().raw(
         "Traceback (most recent call last):",
         '  File "/opt/verl/trainer/ppo/ray_trainer.py", line 1102, in fit',
         "    gen_batch_output = self.async_rollout_manager.generate_sequences(gen_batch)",
@@ -168,7 +168,7 @@ def actor_died() -> Scene:
 
 def engine_dead() -> Scene:
     """The core of vLLM dies of an assertion; the agent loop above it sees only that it is dead."""
-    scene = _running()
+    scene = running()
     head = "ERROR 03-02 09:48:42 [core.py:398]"
     scene.say(
         f"{head} EngineCore encountered a fatal error.",
@@ -187,7 +187,7 @@ def engine_dead() -> Scene:
 
 def python_error() -> Scene:
     """An exception of a worker, in the traceback of the trainer, in that of the driver."""
-    scene = _running("0.4")
+    scene = running("0.4")
     _driver(
         scene,
         "ref_compute_ref_log_prob",
@@ -213,7 +213,7 @@ def error_at_start() -> Scene:
 
 def shell_killed() -> Scene:
     """The shell that started it says that it was killed."""
-    scene = _running().raw(
+    scene = running().raw(
         "train.sh: line 12: 20990 Killed                  python3 -m verl.trainer.main_ppo trainer.nnodes=1"
     )
     return scene.end(3600)
@@ -221,7 +221,7 @@ def shell_killed() -> Scene:
 
 def slurm_cancelled() -> Scene:
     """Somebody cancels the job."""
-    scene = _running().raw(
+    scene = running().raw(
         "slurmstepd: error: *** STEP 730031.0 ON gpu-node-07 CANCELLED AT 2026-03-02T11:02:18 ***",
         "slurmstepd: error: *** JOB 730031 ON gpu-node-07 CANCELLED AT 2026-03-02T11:02:18 ***",
         "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
@@ -231,7 +231,7 @@ def slurm_cancelled() -> Scene:
 
 def slurm_time_limit() -> Scene:
     """The job runs into its time limit; Slurm itself is asked, too."""
-    scene = _running().raw(
+    scene = running().raw(
         "slurmstepd: error: *** JOB 730031 ON gpu-node-07 CANCELLED AT 2026-03-02T11:02:18 DUE TO TIME LIMIT ***"
     )
     return scene.wait(11).observe("job", job="730031", state="TIMEOUT", exit="signal 15").end(3600)
@@ -239,7 +239,7 @@ def slurm_time_limit() -> Scene:
 
 def slurm_oom() -> Scene:
     """The memory limit of the job."""
-    scene = _running().raw(
+    scene = running().raw(
         "slurmstepd: error: Detected 1 oom_kill event in StepId=730031.0. Some of the step tasks have been OOM Killed."
     )
     return scene.wait(1).raw("srun: error: gpu-node-07: task 0: Out Of Memory").end(3600)
@@ -247,7 +247,7 @@ def slurm_oom() -> Scene:
 
 def torchrun_child() -> Scene:
     """The report of torchrun of a child that was killed."""
-    scene = _running("0.4").raw(
+    scene = running("0.4").raw(
         "E0302 11:02:17.620000 990 site-packages/torch/distributed/elastic/multiprocessing/api.py:869] failed "
         "(exitcode: -9) local_rank: 3 (pid: 21402) of binary: /opt/venv/bin/python",
         "Traceback (most recent call last):",
@@ -272,7 +272,7 @@ def torchrun_child() -> Scene:
 
 def node_died() -> Scene:
     """A node is gone, and with it its actors."""
-    scene = _running().raw(
+    scene = running().raw(
         "\x1b[33m(raylet)\x1b[0m The node with node id: 0a1b2c3d4e5f60718293a4b5c6d7e8f901234567 and address: 10.3.0.9 "
         "and node name: gpu-node-09 has been marked dead because the detector has missed too many heartbeats from it. "
         "This can happen when a \t(1) raylet crashes unexpectedly (OOM, etc.) ",
@@ -291,41 +291,16 @@ def node_died() -> Scene:
 
 def native_crash() -> Scene:
     """A segmentation fault in a worker; Ray misses it."""
-    scene = _running()
+    scene = running()
     scene.say("*** SIGSEGV received at time=1772445738 on cpu 3 ***", who=WORKER, pid=21401)
     scene.say("Fatal Python error: Segmentation fault", "", who=WORKER, pid=21401)
     scene.wait(1).raw(WORKER_DIED.format(pid=21401))
     return scene.end(3600)
 
 
-def _gone(exit_: str, **more: str | float) -> Scene:
-    scene = _running()
-    return scene.observe("process", pid=21044, state="gone", name="ray::TaskRunner", exit=exit_, **more).end(3600)
-
-
-def process_signal_9() -> Scene:
-    """The trainer's process is killed, and no line tells of it."""
-    return _gone("signal 9", lasted_s=780.5)
-
-
-def process_oom_killed() -> Scene:
-    """The same, and the kernel has counted a kill for want of memory."""
-    return _gone("signal 9", lasted_s=780.5, oom_kills=1)
-
-
-def process_code_1() -> Scene:
-    """It ends with code 1."""
-    return _gone("code 1")
-
-
-def process_disappeared() -> Scene:
-    """It is gone; only its parent is told how."""
-    return _gone("")
-
-
 def killed_after_its_traceback() -> Scene:
     """The log tells the exception, the observer the exit, in either order: one incident, led by the exception."""
-    scene = _running().observe("process", pid=21044, state="gone", name="ray::TaskRunner", exit="code 1").wait(1)
+    scene = running().observe("process", pid=21044, state="gone", name="ray::TaskRunner", exit="code 1").wait(1)
     _driver(
         scene,
         "actor_rollout_update_actor",
@@ -353,6 +328,6 @@ def host_memory_leak() -> Scene:
 SCENES = (
     host_oom, device_oom, nccl_timeout, hccl_timeout, nccl_timeout_after_a_stall, actor_died, engine_dead, python_error,
     error_at_start, shell_killed, slurm_cancelled, slurm_time_limit, slurm_oom, torchrun_child, node_died,
-    native_crash, process_signal_9, process_oom_killed, process_code_1, process_disappeared, killed_after_its_traceback,
+    native_crash, killed_after_its_traceback,
     nan, host_memory_leak,
 )  # fmt: skip

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.scenarios import dying, ending, stuck
+from tests.scenarios import dying, ending, gone, stuck
 from tests.scenarios.scene import Scene
 
 HERE = Path(__file__).parent
 SCENES: Mapping[str, Callable[[], Scene]] = {
-    scene.__name__.replace("_", "-"): scene for part in (stuck, dying, ending) for scene in part.SCENES
+    scene.__name__.replace("_", "-"): scene for part in (stuck, dying, gone, ending) for scene in part.SCENES
 }
 
 
