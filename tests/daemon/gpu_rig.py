@@ -15,6 +15,7 @@ from tests.fakes.nvml import GIB, FakeNvml
 from verlwatch.app import App
 from verlwatch.config import Config
 from verlwatch.shell import observers
+from verlwatch.shell.fleet.link import Link
 from verlwatch.shell.gpu import Sample
 from verlwatch.shell.gpu.nvml import Nvml
 from verlwatch.shell.observers.gpus import Gpus
@@ -102,6 +103,10 @@ class Watchers:
         assert app._store._served is not None
         return app._store._served.url
 
+    async def agree(self, *agents: App) -> None:
+        """Returns when each knows that its clock is the hub's: one during which it jumps tells little."""
+        await self.until(lambda: all(isinstance(a._deliver, Link) and a._deliver.offset_s is not None for a in agents))
+
     async def until(self, holds: Callable[[], object], rate: float = 1.0) -> None:
         """Returns when it holds; meanwhile the clock goes ``rate`` times as fast as the real one."""
         async with asyncio.timeout(LIMIT_S):
@@ -129,4 +134,6 @@ class Watchers:
     def _is_seen(self, judging: App, at: float) -> bool:
         run = judging._engine.runs.get(RUN)
         cards = run.hardware.cards.cards if run else {}
-        return len(cards) == len(self.driver.cards) and all(card.at == at for card in cards.values())
+        return len(cards) == len(self.driver.cards) and all(
+            card.at is not None and abs(card.at - at) <= 1.0 for card in cards.values()
+        )

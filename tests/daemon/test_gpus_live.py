@@ -97,9 +97,10 @@ async def test_through_agents_and_a_hub_the_leaking_rank_is_named_with_its_host(
     async with watchers.app("hub", hub={"agents": agents}, receivers=receivers) as hub:
         ships = [{"hub": watchers.url(hub), **agent} for agent in agents]
         async with (
-            watchers.app("a", agent=ships[0], runs=[{**run, "logs": [str(watchers.log)]}]),
-            watchers.app("b", agent=ships[1], runs=[{**run, "logs": [str(other)]}]),
+            watchers.app("a", agent=ships[0], runs=[{**run, "logs": [str(watchers.log)]}]) as first,
+            watchers.app("b", agent=ships[1], runs=[{**run, "logs": [str(other)]}]) as second,
         ):
+            await watchers.agree(first, second)
             message = await first_told(watchers, hub, sink, GPUS + 3)
             assert message["scope"] == [
                 {"label": "host", "value": "node-2"},
