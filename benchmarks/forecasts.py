@@ -1,7 +1,7 @@
 """How long before the limit a leak is told, how often memory that does not leak is, and what the intervals are worth.
 
 Memory in percent of what there is, limit 95, one value a step.  Leaks begin at step 120 with half in use; noise is
-AR(1) with 0.6 carried over.  What is told is what `core._approach` tells, from its second step on.
+AR(1) with 0.6 carried over.  What is told is what `core.outlook._approach` tells, from its second step on.
 
     python benchmarks/forecasts.py [--runs 200] [--leaks 20] [--seed 1]
 """
@@ -16,8 +16,8 @@ from math import exp, inf, sqrt
 from statistics import median
 from time import perf_counter
 
-from verlwatch.core._approach import Approach
-from verlwatch.core._forecast import Lead
+from verlwatch.core.outlook._approach import Approach
+from verlwatch.core.outlook._forecast import Lead
 
 LIMIT = 95.0
 BEGINS = 120

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.core.gpu_fleet import Fleet, alarms, watch
-from verlwatch.core.gpus import Cards
+from verlwatch.core.cards import Cards
 
 SHAPES: tuple[tuple[str, int, dict[str, Any]], ...] = (
     # name, share of the steps, fleet

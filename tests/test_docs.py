@@ -11,10 +11,11 @@ import pytest
 
 from verlwatch.cli import COMMANDS, build_parser
 from verlwatch.core.lines import KINDS
-from verlwatch.core.rules import LIFE_RULES, MEMORY_RULES, RULES
+from verlwatch.core.rules import LIFE_RULES, MEMORY_RULES, RULES, LifeRule, MemoryRule, Rule
 from verlwatch.core.series import DETECTORS
 from verlwatch.shell.notifiers import NOTIFIERS
 
+ALL_RULES: tuple[Rule | LifeRule | MemoryRule, ...] = (*RULES, *LIFE_RULES, *MEMORY_RULES)
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/**/*.md")])
 
@@ -85,13 +86,13 @@ def test_the_lists_are_what_their_folders_hold() -> None:
         return {path.stem for path in (ROOT / "verlwatch" / folder).glob("[!_]*.py")}
 
     assert public("core/lines") == {kind.NAME for kind in KINDS}
-    assert public("core/rules") == {rule.NAME for rule in (*RULES, *LIFE_RULES, *MEMORY_RULES)}
+    assert public("core/rules") == {rule.NAME for rule in ALL_RULES}
     assert public("core/series") == {detector.__name__.lower() for detector in DETECTORS}
     assert public("shell/notifiers") == {notifier.TYPE for notifier in NOTIFIERS}
 
 
 def test_every_detector_rule_and_notifier_explains_itself() -> None:
-    for rule in RULES:
+    for rule in ALL_RULES:
         assert rule.__doc__
         assert rule.NEEDS
     for described in (*DETECTORS, *NOTIFIERS):

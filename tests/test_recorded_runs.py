@@ -88,7 +88,9 @@ def test_console_and_jsonl_of_one_run_are_counted_once(
     check(replay(capsys, *[recorded / CONSOLE[-1], recorded / JSONL][::order]), ends=True)
 
 
-def test_the_oldest_release_tells_its_gen_events_and_its_nan_only(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_oldest_release_tells_its_gen_events_and_its_nan_only(
+    recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     opened = [e for e in replay(capsys, recorded / "verl-0.1.locallogger.log") if e["event"] == "opened"]
     assert [(event["phase"], event["onset_step"]) for event in opened] == [("gen", 120), ("gen", 200), ("losses", 260)]
 

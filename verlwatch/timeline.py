@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import orjson
 
-from verlwatch.core._life import Sight
 from verlwatch.core.engine import Engine
+from verlwatch.core.life import Sight
 from verlwatch.core.types import NOBODY, Chunk, Event, Extract, Origin
 from verlwatch.replay import LogError, Passage, pieces
 

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from verlwatch.core.gpus import Cards
+from verlwatch.core.cards import Cards
 from verlwatch.core.types import NOBODY, Diagnosis, Event, Origin
 
 PERIOD_S = 10.0

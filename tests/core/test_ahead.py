@@ -9,8 +9,8 @@ from itertools import pairwise
 import orjson
 import pytest
 
-from verlwatch.core._ahead import Forecasts
 from verlwatch.core._judged import JudgedSeries
+from verlwatch.core.outlook import Forecasts
 from verlwatch.core.rules import View, deadline, device_memory_forecast, disk_forecast, host_memory_forecast
 from verlwatch.core.settings import RunLimits, Settings
 from verlwatch.core.types import NOBODY, Diagnosis, Event, Origin

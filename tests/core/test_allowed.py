@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import SOAK
-from verlwatch.core._allowed import OwnPace, quantile
-from verlwatch.core._life import Life
 from verlwatch.core.incidents import Moment
+from verlwatch.core.life import Life
+from verlwatch.core.life._allowed import OwnPace, quantile
 from verlwatch.core.rules import Stage
 from verlwatch.core.settings import Patience, Settings
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import orjson
 import pytest
 
-from verlwatch.core._forecast import KEPT, Trend, carried_over, growth, slope, time_to
+from verlwatch.core.outlook._forecast import KEPT, Trend, carried_over, growth, slope, time_to
 from verlwatch.core.rules import Span
 
 LIMIT = 95.0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.core.gpu_fleet import Fleet, alarms, sample, watch
-from verlwatch.core.gpus import Cards
+from verlwatch.core.cards import Cards
 from verlwatch.core.rules import (
     MEMORY_RULES,
     MemoryRule,

@@ -12,7 +12,7 @@ import pytest
 from tests.core.gpu_fleet import Extra, Fleet, alarms, sample, watch
 from verlwatch.core import steps
 from verlwatch.core._sources import Sources
-from verlwatch.core.gpus import Cards
+from verlwatch.core.cards import Cards
 from verlwatch.core.types import NOBODY, Chunk, Diagnosis, Event, Origin, Samples
 
 DATA = Path(__file__).parents[1] / "data"

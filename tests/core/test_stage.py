@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from tests.core.watched import Watched, step_line, trainer
-from verlwatch.core._stage import Stages
+from verlwatch.core.life._stage import Stages
 
 SERVER = "(vLLMHttpServer pid=61) "
 WORKER = "(WorkerDict pid=62) "

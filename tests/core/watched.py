@@ -7,9 +7,9 @@ from copy import deepcopy
 
 import orjson
 
-from verlwatch.core._life import Sight
 from verlwatch.core.engine import Engine
 from verlwatch.core.fleet import AgentReport
+from verlwatch.core.life import Sight
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import (
     NOBODY,

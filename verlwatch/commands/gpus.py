@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from verlwatch import config as configuration
 from verlwatch.commands import _cards, _daemon
 from verlwatch.commands._output import say, say_json
-from verlwatch.core.gpus import Cards
+from verlwatch.core.cards import Cards
 from verlwatch.shell._run_view import gpu_status
 from verlwatch.shell.gpu import SOURCES, SourceError
 from verlwatch.shell.gpu._once import sampled

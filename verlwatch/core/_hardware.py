@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from verlwatch.core.gpus import Cards
+from verlwatch.core.cards import Cards
 from verlwatch.core.incidents import Change, Conditions, Moment, Policy
 
 FEW = 64

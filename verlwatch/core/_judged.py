@@ -8,12 +8,12 @@ from statistics import median
 from typing import Any
 
 from verlwatch.core import steps
-from verlwatch.core._ahead import Forecasts
 from verlwatch.core._courses import Courses
 from verlwatch.core._early import Early
 from verlwatch.core._finite import Finite
 from verlwatch.core.incidents import Ending
 from verlwatch.core.metrics import MEASURES, MOVING
+from verlwatch.core.outlook import Forecasts
 from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT, phase
 from verlwatch.core.rules import NOTHING_AHEAD, RULES, Ahead, Rule, View
 from verlwatch.core.series import Watch

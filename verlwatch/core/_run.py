@@ -11,12 +11,12 @@ from verlwatch.core._attempts import Attempts
 from verlwatch.core._hardware import Hardware
 from verlwatch.core._judged import JudgedSeries
 from verlwatch.core._kept import kept, take_up
-from verlwatch.core._life import OBSERVED, Life, Sight
 from verlwatch.core._ordinals import Ordinals
 from verlwatch.core._telling import Told
 from verlwatch.core._voice import Voice
 from verlwatch.core._work import Work, differs, gpus, named
 from verlwatch.core.incidents import Conditions, Moment, Mute, OpenIncidents, Silences
+from verlwatch.core.life import OBSERVED, Life, Sight
 from verlwatch.core.metrics import measured
 from verlwatch.core.phases import STEP, THROUGHPUT
 from verlwatch.core.settings import Settings

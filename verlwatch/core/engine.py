@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from verlwatch.core._attempts import MAX_ATTEMPTS, RECALL
-from verlwatch.core._gpu_history import by_instant, row_of
-from verlwatch.core._life import Sight
 from verlwatch.core._run import STATE_VERSION, Run
 from verlwatch.core._sources import Reads, Sources
 from verlwatch.core._telling import Told
+from verlwatch.core.cards import by_instant, row_of
 from verlwatch.core.fleet import STATE_VERSION as AGENT_STATE_VERSION
 from verlwatch.core.fleet import AgentReport, Fleet
 from verlwatch.core.incidents import Silence, Silences, silence_from, silence_state
+from verlwatch.core.life import Sight
 from verlwatch.core.series import Watch
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import (

@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from verlwatch.core._sight import AGENT, Sight
 from verlwatch.core._telling import Told, calm, notify, record
 from verlwatch.core.incidents import (
     NO_NEWS,
@@ -26,6 +25,7 @@ from verlwatch.core.incidents import (
     incident_state,
     reason,
 )
+from verlwatch.core.life import AGENT, Sight
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Message, Reason, State
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Sequence
 
 import structlog
 
-from verlwatch.core._life import Sight
 from verlwatch.core.engine import Engine, merged
 from verlwatch.core.gather import Gatherer
+from verlwatch.core.life import Sight
 from verlwatch.core.types import Chunk, Extract, Outcome
 from verlwatch.shell._source_view import SourceView
 from verlwatch.shell.clock import Clock

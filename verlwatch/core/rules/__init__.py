@@ -121,7 +121,7 @@ class LifeRule(Protocol):
 
 
 class MemoryRule(Protocol):
-    """The shape of a rule about GPUs: asked with each step, and when `core.gpus.Cards` says that something changed."""
+    """The shape of a rule about GPUs: asked with each step, and when `core.cards.Cards` says that something changed."""
 
     NAME: str
     NEEDS: str

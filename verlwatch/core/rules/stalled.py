@@ -2,7 +2,7 @@
 
 Progress is a step, a validation that ends, a start that goes on.  Activity is none: access logs, engine counters and
 monitor loops go on printing in a run that hangs.  The time allowed is FACTOR times the 95th percentile of the run's own
-steps, with what its validations and checkpoints took where one is due or has begun (see `core._allowed`).
+steps, with what its validations and checkpoints took where one is due or has begun (see `core.life._allowed`).
 """
 
 from __future__ import annotations

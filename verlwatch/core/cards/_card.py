@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from verlwatch.core._gpu_offset import Offset, Pair
-from verlwatch.core._gpu_rows import Reading
+from verlwatch.core.cards._offset import Offset, Pair
+from verlwatch.core.cards._rows import Reading
 from verlwatch.core.types import Scope
 
 STRIP = 24

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from verlwatch.core._gpu_card import Card
+from verlwatch.core.cards._card import Card
 from verlwatch.core.phases import PHASES
 from verlwatch.core.rules._memory_view import Idle
 

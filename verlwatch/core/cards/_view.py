@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-from verlwatch.core._gpu_card import Card
-from verlwatch.core._gpu_faults import SEEN_KINDS
-from verlwatch.core._gpu_groups import Group
-from verlwatch.core._gpu_offset import Change
+from verlwatch.core.cards._card import Card
+from verlwatch.core.cards._faults import SEEN_KINDS
+from verlwatch.core.cards._groups import Group
+from verlwatch.core.cards._offset import Change
 from verlwatch.core.rules import MemoryView
 from verlwatch.core.rules._memory_view import Apart, CardFault, CardView, Filling, Growth, gb
 from verlwatch.core.rules.memory_divergence import TURN_ON
 
 if TYPE_CHECKING:
-    from verlwatch.core.gpus import Cards
+    from verlwatch.core.cards._cards import Cards
 
 FILLING_STEPS = 12
 _FILLING_SURE = 10.0

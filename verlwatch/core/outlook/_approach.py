@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from verlwatch.core._forecast import Growth, Lead, Trend
+from verlwatch.core.outlook._forecast import Growth, Lead, Trend
 from verlwatch.core.rules import Span
 
 AGREEING = 2

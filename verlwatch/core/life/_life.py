@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from verlwatch.core._allowed import OwnPace
-from verlwatch.core._clocks import Clocks
-from verlwatch.core._evidence import Evidence
-from verlwatch.core._ledger import Ledger
-from verlwatch.core._sight import FRESH_S, Sight, Sources
-from verlwatch.core._stage import MILESTONES, STARTS, Stages
 from verlwatch.core.incidents import Change, Conditions, Moment
+from verlwatch.core.life._allowed import OwnPace
+from verlwatch.core.life._clocks import Clocks
+from verlwatch.core.life._evidence import Evidence
+from verlwatch.core.life._ledger import Ledger
+from verlwatch.core.life._sight import FRESH_S, Sight, Sources
+from verlwatch.core.life._stage import MILESTONES, STARTS, Stages
 from verlwatch.core.phases import PHASES, STEP
 from verlwatch.core.rules import LIFE_RULES, SUBJECT, Allowance, LifeView, Printing, blind
 from verlwatch.core.settings import Settings

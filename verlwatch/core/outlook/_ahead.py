@@ -9,11 +9,11 @@ from math import inf, isfinite
 from statistics import median
 from typing import Any
 
-from verlwatch.core._approach import AGREEING, DISAGREEING, Approach
-from verlwatch.core._disk import Disk
-from verlwatch.core._limits import Limits
-from verlwatch.core._remaining import Remaining
 from verlwatch.core.metrics import METRICS
+from verlwatch.core.outlook._approach import AGREEING, DISAGREEING, Approach
+from verlwatch.core.outlook._disk import Disk
+from verlwatch.core.outlook._limits import Limits
+from verlwatch.core.outlook._remaining import Remaining
 from verlwatch.core.rules import Ahead, Arrival, Filling, Room
 from verlwatch.core.types import Event, Scope
 

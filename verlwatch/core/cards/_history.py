@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from verlwatch.core._gpu_card import Card, Key
-from verlwatch.core._gpu_instants import GRAIN_S
+from verlwatch.core.cards._card import Card, Key
+from verlwatch.core.cards._instants import GRAIN_S
 from verlwatch.core.types import Event, GpuCell, GpuRow
 
 AHEAD_S = 600.0

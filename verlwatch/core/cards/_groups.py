@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from math import sqrt
 from statistics import median
 
-from verlwatch.core._gpu_card import Card, Key
+from verlwatch.core.cards._card import Card, Key
 
 LEARN_STEPS, LEARN_INSTANTS = 3, 20
 _KEPT = 48

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from verlwatch.core._gpu_card import Card, Key
+from verlwatch.core.cards._card import Card, Key
 from verlwatch.core.rules._memory_view import CardFault
 from verlwatch.core.types import Event
 

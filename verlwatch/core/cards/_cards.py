@@ -6,7 +6,7 @@
 
 **Invariant:** samples are lossy.  None is waited for longer than a few periods, those that come later are counted, and
 a restart goes on from what was known about a minute before (`state`, at most 256 bytes a card and little for a group).
-Method: `_gpu_offset` (one card against its peers), `_gpu_instants`, `_gpu_rows`, `_gpu_groups`.
+Method: `_offset` (one card against its peers), `_instants`, `_rows`, `_groups`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from collections.abc import Mapping, Sequence
 from statistics import median, median_low
 from typing import Any
 
-from verlwatch.core._gpu_card import Card, Key
-from verlwatch.core._gpu_faults import Faults
-from verlwatch.core._gpu_groups import Groups, Patterns, is_lone
-from verlwatch.core._gpu_idle import Usage
-from verlwatch.core._gpu_instants import Instants
-from verlwatch.core._gpu_offset import SOON, Change, Pair
-from verlwatch.core._gpu_rows import Reading, Rows
-from verlwatch.core._gpu_smi import SmiRows
-from verlwatch.core._gpu_view import not_compared, outcome, table_of, view_of
+from verlwatch.core.cards._card import Card, Key
+from verlwatch.core.cards._faults import Faults
+from verlwatch.core.cards._groups import Groups, Patterns, is_lone
+from verlwatch.core.cards._idle import Usage
+from verlwatch.core.cards._instants import Instants
+from verlwatch.core.cards._offset import SOON, Change, Pair
+from verlwatch.core.cards._rows import Reading, Rows
+from verlwatch.core.cards._smi import SmiRows
+from verlwatch.core.cards._view import not_compared, outcome, table_of, view_of
 from verlwatch.core.rules import MEMORY_RULES, MemoryView
 from verlwatch.core.types import Diagnosis, Event
 
@@ -187,7 +187,7 @@ class Cards:
         return self._instants.lost(MISSING_PERIODS)
 
     def table(self) -> list[dict[str, Any]]:
-        """One row for each card, for eyes: what is unknown is None (see `_gpu_view.table_of`)."""
+        """One row for each card, for eyes: what is unknown is None (see `_view.table_of`)."""
         return table_of(self)
 
     # ------------------------------------------------------------------------------------------------ state

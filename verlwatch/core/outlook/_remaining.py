@@ -14,7 +14,7 @@ from math import ceil, floor, sqrt
 from statistics import median
 from typing import Any
 
-from verlwatch.core._forecast import DOUBT, LONG_REACH, growth
+from verlwatch.core.outlook._forecast import DOUBT, LONG_REACH, growth
 from verlwatch.core.phases import STEP
 from verlwatch.core.rules import Span
 
