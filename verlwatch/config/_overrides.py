@@ -16,7 +16,7 @@ from verlwatch.fields import Model
 
 _LISTS = frozenset({
     *("runs", "lines", "receivers", "routes", "quiet_hours", "maintenance", "allowed_hosts", "agents"),
-    *("limits", "metrics", "health", "urls"),
+    *("limits", "metrics", "health", "urls", "groups"),
 })  # fmt: skip
 
 _OF_THE_RUN = {"name": "run_name", "from": "start", "pid": "pid", "slurm_job": "slurm_job", "wall_limit": "wall_limit"}

@@ -39,6 +39,7 @@ def settings(config: Config) -> Settings:
         limits=config.detection.limits,
         metrics=config.detection.metrics,
         health=config.detection.health,
+        card_groups=config.gpu.groups,
         patience=_stalls.patience(config.stalls),
         tells_finish=config.stalls.finished == "told",
         line_limit=config.reading.line_limit,

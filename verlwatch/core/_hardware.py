@@ -7,6 +7,7 @@ from typing import Any
 
 from verlwatch.core.cards import Cards
 from verlwatch.core.incidents import Change, Conditions, Moment, Policy
+from verlwatch.core.settings import Settings
 
 FEW = 64
 """So many cards are kept with every commit."""
@@ -15,9 +16,9 @@ FEW = 64
 class Hardware:
     """Cards are asked when something about them has changed, and with each step."""
 
-    def __init__(self, run: str, policy: Policy) -> None:
-        self.cards = Cards(run)
-        self.conditions = Conditions(policy)
+    def __init__(self, run: str, settings: Settings) -> None:
+        self.cards = Cards(run, settings.card_groups)
+        self.conditions = Conditions(settings.policy)
         self._kept: dict[str, Any] | None = None
 
     def turn(self, now: float) -> bool:

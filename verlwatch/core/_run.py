@@ -42,7 +42,7 @@ class Run(Voice):
         self.incidents = OpenIncidents(settings.policy)
         self.judged = JudgedSeries(name, settings)
         self.life = Life(name, settings)
-        self.hardware = Hardware(name, settings.policy)
+        self.hardware = Hardware(name, settings)
         self.findings = Conditions(settings.policy)
         """What step rules say that is no change of a time: a loss that is not finite, memory that runs out."""
         self.step = -1

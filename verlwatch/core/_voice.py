@@ -98,6 +98,7 @@ class Voice:
         recent: Sequence[float] = judged.recent.get(subject) or last
         return Context(
             recent=tuple(recent),
+            expected=judged.expected.get(subject),
             step_s=last[-1] if last else None,
             step_expected_s=judged.expected.get(STEP),
             gpus=gpus(self.config),

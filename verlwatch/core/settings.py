@@ -39,7 +39,8 @@ class Settings:
     phase (or ``step``) may take, whatever its past says, ``metrics`` the
     measures judged beside the phases, ``health`` what is judged of the training itself.  ``routes`` say who of the
     receivers hears of what, ``policy`` how readily, ``quiet_hours`` and ``maintenance`` when not; their times are local
-    times of ``zone``.  ``runs`` say what single runs have at most.
+    times of ``zone``.  ``runs`` say what single runs have at most, ``card_groups`` which
+    GPUs do the same work (name, patterns of host:gpu).
     """
 
     receivers: tuple[str, ...] = ()
@@ -60,6 +61,7 @@ class Settings:
     patience: Patience = field(default_factory=Patience)
     runs: tuple[RunLimits, ...] = ()
     tells_finish: bool = True
+    card_groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def of(self, run: str) -> RunLimits:
         """The limits of a run: those of the first that fits."""

@@ -63,6 +63,13 @@ def test_what_is_not_known_is_left_out() -> None:
     }
 
 
+def test_what_more_work_adds_is_kept_apart_from_what_is_wrong() -> None:
+    usual = CONTEXT.recent[0]
+    more = facts(said(context=replace(CONTEXT, expected=1.25 * usual)))["More work adds"]
+    assert more == f"{0.25 * usual:.3g} s besides, which is no fault"
+    assert "More work adds" not in facts(said(context=replace(CONTEXT, expected=1.02 * usual)))
+
+
 def test_a_part_of_the_slowdown_is_given_as_that() -> None:
     context = replace(CONTEXT, step_s=148.0)
     assert facts(said(context=context))["Adds to the step"] == "24 s (24% of a step), 50% of what the step lost"

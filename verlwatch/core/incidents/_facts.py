@@ -13,6 +13,8 @@ from verlwatch.core.metrics import MEASURES
 from verlwatch.core.types import Diagnosis, Incident
 
 Facts = Iterator[tuple[str, str]]
+WORTH_SAYING = 0.05
+"""A twentieth of a phase's usual time, and what more work adds is said."""
 FEW = 3
 """Values before a change that a median needs."""
 KEYS_SHOWN = 4
@@ -76,12 +78,14 @@ _SHORT = "actor_rollout_ref."
 class Context:
     """What a message takes from its run besides the incident; what is not known is None or empty, and left out.
 
-    ``recent`` are the last values of the leading metric, oldest first.  ``step_s`` are the seconds of the last step and
+    ``recent`` are the last values of the leading metric, oldest first, ``expected`` what its baseline expects of the
+    last step's work.  ``step_s`` are the seconds of the last step and
     ``step_expected_s`` what its baseline expects of that step's work.  ``config`` holds values of verl's configuration
     by dotted key, ``gpus`` is how many the run has.
     """
 
     recent: tuple[float, ...] = ()
+    expected: float | None = None
     step_s: float | None = None
     step_expected_s: float | None = None
     gpus: int | None = None
@@ -129,6 +133,7 @@ def _of_open(incident: Incident, step: int, now: float, context: Context) -> Fac
     yield "Baseline", shown(lead, lead.before)
     yield _NOW.get(lead.rule, "New level"), shown(lead, lead.after)
     yield from _share(incident, context)
+    yield from _of_work(lead, step, context)
     if lead.rule != METRIC or incident.lost_s > 0:
         yield "Lost so far", duration(incident.lost_s) + _gpu_hours(incident, context)
     if where := _where(lead):
@@ -151,11 +156,10 @@ def shown(lead: Diagnosis, value: float) -> str:
 
 def ratio_in_seconds(lead: Diagnosis, step: int, context: Context) -> float | None:
     """Seconds now ÷ median seconds before the change, whatever the work was; None where it says nothing of its own."""
-    changed = max(1, step - lead.onset + 1)
-    earlier = [value for value in context.recent[:-changed] if isfinite(value) and value > 0]
+    earlier = _before(lead, step, context)
     if len(earlier) < FEW or lead.rule in {ALL_SLOW, NOISE, "limit"} or lead.subject in MEASURES:
         return None
-    return median(context.recent[-changed:]) / median(earlier)
+    return median(context.recent[-max(1, step - lead.onset + 1) :]) / median(earlier)
 
 
 def _share(incident: Incident, context: Context) -> Facts:
@@ -170,6 +174,22 @@ def _share(incident: Incident, context: Context) -> Facts:
         part = lead.cost_s / slowdown
         text += f", {'all' if part >= _ALL else f'{part:.0%}'} of what the step lost"
     yield ADDS_TO_THE_STEP, text
+
+
+def _of_work(lead: Diagnosis, step: int, context: Context) -> Facts:
+    """What the work of this step adds by itself: that part of a longer phase is no fault."""
+    earlier = _before(lead, step, context)
+    if lead.cost_s <= 0 or context.expected is None or len(earlier) < FEW or lead.subject in MEASURES:
+        return
+    usual = median(earlier)
+    if context.expected - usual >= WORTH_SAYING * usual:
+        yield "More work adds", f"{duration(context.expected - usual)} besides, which is no fault"
+
+
+def _before(lead: Diagnosis, step: int, context: Context) -> list[float]:
+    """The last values from before the change."""
+    changed = max(1, step - lead.onset + 1)
+    return [value for value in context.recent[:-changed] if isfinite(value) and value > 0]
 
 
 def _gpu_hours(incident: Incident, context: Context) -> str:
