@@ -186,5 +186,8 @@ def is_untold(incident: Incident) -> bool:
 
 
 def _grown(incident: Incident, diagnosis: Diagnosis) -> Incident:
-    """The incident as it stands now; it does not become less severe while it lasts."""
+    """The incident as it stands now; it does not become less severe, nor younger, while it lasts."""
+    before = incident.diagnoses[0]
+    if before.rule == diagnosis.rule:
+        diagnosis = replace(diagnosis, onset=min(before.onset, diagnosis.onset))
     return replace(incident, diagnoses=(diagnosis,), severity=worst((incident.severity, diagnosis.severity)))
