@@ -79,6 +79,7 @@ class StateStatus:
 class RunStatus:
     """One run.  ``attempt`` counts from 1; ``step`` is the last one seen of ``total_steps``.
 
+    ``experiment`` is what its configuration calls it, as ``project/experiment``.
     ``step_at`` is when that step arrived, ``age_s`` how long ago that is.  ``state`` is what it does, or how it ended,
     since ``state_at``; ``states`` are the last ones, that one included, oldest first.  ``phases`` stand in the order of
     a step, ``gpus`` by host, rank and index.  Where ranks are not compared, ``ranks_hint`` says why and what to do.
@@ -95,6 +96,7 @@ class RunStatus:
     states: tuple[StateStatus, ...] = ()
     steps_seen: int = 0
     verl_version: str | None = None
+    experiment: str = ""
     phases: tuple[PhaseStatus, ...] = ()
     gpus: tuple[GpuStatus, ...] = ()
     ranks_compared: bool = False

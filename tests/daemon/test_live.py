@@ -42,6 +42,7 @@ async def test_a_whole_run_is_told_and_shown(recorded: Path, tmp_path: Path, sta
 
     (run,) = status["runs"]
     assert (run["name"], run["step"], run["total_steps"], run["state"]) == ("qwen", 300, 300, "finished")
+    assert run["experiment"] == "verl_examples/qwen2_7b_grpo_v0.4.1"
     assert [i for i in status["incidents"] if i["state"] != "closed"] == []
     told = [(body["phase"], body["reason"], body["onset_step"]) for _, _, body in sink.received]
     assert [(phase, reason) for phase, reason, _ in told if reason in {"opened", "resolved", "run ended"}] == [

@@ -32,12 +32,19 @@ KEYS: tuple[str, ...] = (
 )
 """World size, batch, lengths and parallel sizes: what a second of a phase depends on most."""
 
+EXPERIMENT = ("trainer.project_name", "trainer.experiment_name")
 NAMED: tuple[str, ...] = tuple(
     dict.fromkeys(
-        (*KEYS, "rollout.nnodes", "rollout.n_gpus_per_node", *(key for keys in BY_PHASE.values() for key in keys))
+        (
+            *KEYS,
+            *EXPERIMENT,
+            *("rollout.nnodes", "rollout.n_gpus_per_node"),
+            *(key for keys in BY_PHASE.values() for key in keys),
+        )
     )
 )
-"""What messages name besides: the GPUs of a trainer that generates elsewhere, and what each phase's time depends on."""
+"""What people are told of besides: how the run is called, the GPUs of a trainer that generates elsewhere, and what each
+phase's time depends on."""
 
 Work = dict[str, str | int | float]
 
@@ -57,6 +64,12 @@ def gpus(config: Work) -> int | None:
 def _product(config: Work, *keys: str) -> int | None:
     nodes, each = (config.get(key) for key in keys)
     return nodes * each if isinstance(nodes, int) and isinstance(each, int) and nodes > 0 < each else None
+
+
+def experiment(config: Work) -> str:
+    """``project/experiment``, as verl and its loggers call the run; empty where the configuration is not known."""
+    names = [str(config[key]) for key in EXPERIMENT if key in config]
+    return "/".join(names)
 
 
 def differs(before: Work, after: Work) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from verlwatch.core._run import Run
+from verlwatch.core._work import experiment
 from verlwatch.core.phases import JUDGED, PHASES, STEP, THROUGHPUT
 from verlwatch.status import GpuStatus, PhaseState, PhaseStatus, RunStatus, StateStatus
 
@@ -33,6 +34,7 @@ def run_status(run: Run, now: float) -> RunStatus:
         ),
         steps_seen=run.steps_seen,
         verl_version=run.release or None,
+        experiment=experiment(run.config),
         phases=tuple(
             _phase(run, metric, step)
             for metric in sorted(run.judged.recent, key=lambda metric: _ORDER.get(metric, len(_ORDER)))

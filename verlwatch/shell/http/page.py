@@ -185,6 +185,7 @@ def _run(run: RunStatus, now: float, zone: tzinfo | None, runs: int) -> Html:
         joined(f"{run.state} since ", moment(run.state_at, now, zone)) if run.state_at is not None else "",
         f"attempt {run.attempt}" if run.attempt > 1 else "",
         f"verl {run.verl_version}" if run.verl_version else "",
+        run.experiment,
     ]
     progress = (
         tag("progress", f"{run.step} of {run.total_steps}", value=run.step or 0, max=run.total_steps)
