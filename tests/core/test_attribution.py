@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from verlwatch.core.attribution import Row, attribute, equal_work, of_step
+from verlwatch.core.attribution import Row, attribute, equal_work
 from verlwatch.core.types import Workload
 
 
@@ -87,17 +87,17 @@ def test_a_phase_of_zero_seconds_divides_nothing() -> None:
     assert next(share for share in found.shares if share.phase == "adv").ratio is None
 
 
-def test_a_live_step_is_split_by_what_its_baselines_expected() -> None:
+def test_one_step_is_split_by_what_its_baselines_expected() -> None:
     now = {"gen": 90.0, "update_actor": 24.0, "step": 116.0}
     expected = {"gen": 44.0, "update_actor": 24.0, "step": 70.0}
-    found = of_step(now, expected, {"gen": 40.0, "update_actor": 20.0, "step": 62.0, "ref": 3.0})
+    usual = {"gen": 40.0, "update_actor": 20.0, "step": 62.0}
+    found = attribute([Row(usual, expected=usual)], [Row(now, expected=expected)])
     assert found is not None
     assert (found.lead, found.basis) == ("gen", "baseline")
     gen, update = found.shares
     assert gen.efficiency_s == pytest.approx(46.0)
     assert gen.workload_s == pytest.approx(4.0)
     assert update.efficiency_s == pytest.approx(0.0)
-    assert of_step({}, expected, now) is None
 
 
 def test_nothing_to_compare_is_no_difference() -> None:

@@ -132,16 +132,6 @@ def attribute(before: Sequence[Row], after: Sequence[Row]) -> Difference | None:
     )
 
 
-def of_step(now: Mapping[str, float], expected: Mapping[str, float], usual: Mapping[str, float]) -> Difference | None:
-    """Where one step's slowdown comes from, as it is printed.
-
-    Seconds by phase, and STEP: ``now``, what the baselines ``expected`` of its work, and what is ``usual`` (medians of
-    the steps before the change, for example).
-    """
-    known = {name: seconds for name, seconds in usual.items() if name in expected or name == STEP}
-    return attribute([Row(known, expected=known)], [Row(now, expected=expected)])
-
-
 def equal_work(name: str, rows: Sequence[Row]) -> Callable[[Row], float]:
     """What a phase should take for a step's work, learned from ``rows`` in their order: a regression, or tokens alone.
 

@@ -32,7 +32,6 @@ TOOLS = 0.2
 IDLE = 50.0
 ROOMY = 70.0
 CLIPPED = 0.02
-FULL_SHARE = 0.1
 GROWTH = 0.1
 FEW = 3
 """Steps of which one may be a line that lost its phases."""

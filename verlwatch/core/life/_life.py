@@ -16,7 +16,7 @@ from verlwatch.core.life._allowed import OwnPace
 from verlwatch.core.life._clocks import Clocks
 from verlwatch.core.life._evidence import Evidence
 from verlwatch.core.life._ledger import Ledger
-from verlwatch.core.life._sight import FRESH_S, Sight, Sources
+from verlwatch.core.life._sight import FRESH_S, Sight, Sights
 from verlwatch.core.life._stage import MILESTONES, STARTS, Stages
 from verlwatch.core.phases import PHASES, STEP
 from verlwatch.core.rules import LIFE_RULES, SUBJECT, Allowance, LifeView, Printing, blind
@@ -40,9 +40,6 @@ _DOING: Mapping[str, RunState] = {
     "validation": "validating", "checkpoint": "saving",
 }  # fmt: skip
 _APART = tuple(phase.name for phase in PHASES if phase.apart)
-
-
-__all__ = ["OBSERVED", "Life", "Sight", "StateChange"]
 
 
 class StateChange(NamedTuple):
@@ -69,7 +66,7 @@ class Life:
         self.planned: int | None = None
         self.is_over = False
         self.config: Mapping[str, str | int | float] = {}
-        self.clocks, self.sources = Clocks(), Sources()
+        self.clocks, self.sights = Clocks(), Sights()
         self.late_steps: deque[int] = deque(maxlen=8)
         """The last steps of this attempt that ended a stall people were told of."""
         self._source = ""  # that told of steps
@@ -146,10 +143,10 @@ class Life:
 
     def see(self, sights: Collection[Sight], now: float) -> bool:
         """Takes how the sources of the run stand; whether that changes anything."""
-        was_live, was_hidden = self.is_live, self.sources.hides(self._source)
+        was_live, was_hidden = self.is_live, self.sights.hides(self._source)
         self.is_live = self.is_live or any(now - one.changed_at < FRESH_S for one in sights)
-        changed = self.sources.see(sights, now) | self.clocks.turn(now) | self.evidence.turn(now)
-        if was_hidden and not self.sources.hides(self._source):
+        changed = self.sights.see(sights, now) | self.clocks.turn(now) | self.evidence.turn(now)
+        if was_hidden and not self.sights.hides(self._source):
             self.clocks.seen_again(now)
         return changed or was_live != self.is_live
 
@@ -170,7 +167,7 @@ class Life:
         outcomes = {SUBJECT: self._outcome or self._resumed(), blind.SUBJECT: "its logs can be read again"}
         lead = next((d.rule for d in reversed(holding) if d.subject == SUBJECT), "")
         self._rule = lead or (self._rule if SUBJECT in unknown else "")
-        self._is_blind = view.unseen_s >= blind.BLIND_S and self.sources.hides(self._source)
+        self._is_blind = view.unseen_s >= blind.BLIND_S and self.sights.hides(self._source)
         was_over = bool(self.past) and self.past[-1].state == "finished"
         self._enter(now)
         if not self.is_live or self.evidence.is_old:
@@ -188,8 +185,8 @@ class Life:
     def _times(self) -> Iterator[float]:
         if (settles_at := self.evidence.settles_at) is not None:
             yield settles_at
-        if self.sources.unseen_at is not None:
-            yield self.sources.unseen_at + blind.BLIND_S + MARGIN_S
+        if self.sights.unseen_at is not None:
+            yield self.sights.unseen_at + blind.BLIND_S + MARGIN_S
         if not self.is_timed or self.is_over:
             return
         allowed, clocks = self._allowance(), self.clocks
@@ -207,10 +204,6 @@ class Life:
         if self._is_blind or not self.is_live or self.evidence.job.get("state") in QUEUED:
             return "unknown"
         return _DOING.get(self.stages.now.name, "running")
-
-    def finish(self, moment: Moment) -> tuple[Change, ...]:
-        """Nothing more is heard of it."""
-        return self.conditions.finish(moment, "expired")
 
     # ------------------------------------------------------------------------------------------------ inside
     def _note(self, event: Event, now: float) -> None:
@@ -255,7 +248,7 @@ class Life:
 
     def _unknown(self, view: LifeView) -> frozenset[str]:
         """What is not known to be over though nothing says that it lasts: nobody sees it."""
-        if not self.sources.is_known:
+        if not self.sights.is_known:
             return frozenset({SUBJECT, blind.SUBJECT})
         is_unjudged = view.waited_s is None and self._rule in LATE and not (self._outcome or self.is_over)
         return frozenset({SUBJECT} if is_unjudged else ()) | frozenset({blind.SUBJECT} if view.unseen else ())
@@ -278,8 +271,8 @@ class Life:
         evidence = self.evidence
         told = evidence.settles_at is not None and (final or (self.is_timed and evidence.is_whole(now)))
         told = told and not self.is_over
-        sources, clocks, allowed = self.sources, self.clocks, self._allowance()
-        seen = sources.is_known and not (sources.is_behind or sources.hides(self._source))
+        sights, clocks, allowed = self.sights, self.clocks, self._allowance()
+        seen = sights.is_known and not (sights.is_behind or sights.hides(self._source))
         ended = self.is_over or (told and evidence.is_end) or evidence.job.get("state") in QUEUED
         begun = clocks.began_at > 0.0 and (self._trains or self.step >= 0)
         judged = self.is_timed and self.is_live and begun and seen and not ended
@@ -298,8 +291,8 @@ class Life:
             stage=self.stages.told(now),
             printing=tuple(sorted(self._printing.values(), key=lambda one: -one.at)) if judged else (),
             trainer=self._trainer,
-            unseen=sources.words(),
-            unseen_s=0.0 if sources.unseen_at is None else now - sources.unseen_at,
+            unseen=sights.words(),
+            unseen_s=0.0 if sights.unseen_at is None else now - sights.unseen_at,
             faults=tuple(evidence.faults) if told else (),
             gone=evidence.gone if told else None,
             job=evidence.job if told else {},
@@ -342,4 +335,4 @@ class Life:
         self._source, self._trainer, self._rule = data["source"], data["trainer"], data["rule"]
         self._trains = data["trains"]
         self.evidence.restore(data["evidence"])
-        self.sources.forget()
+        self.sights.forget()

@@ -24,8 +24,8 @@ class Sight(NamedTuple):
     changed_at: float = 0.0
 
 
-class Sources:
-    """Those of one run, at the last look."""
+class Sights:
+    """Of the sources of one run, at the last look."""
 
     def __init__(self) -> None:
         self.unseen: dict[str, str] = {}

@@ -5,14 +5,11 @@ All memory is in GiB, called GB as verl, vLLM and nvidia-smi's readers do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from verlwatch.core.types import Diagnosis, Scope, Severity
-
-LEAST_GB, LEAST_SHARE = 2.0, 0.05
-"""What is less than both is no reason to tell people: 2 GB, or 5 % of the card."""
 
 
 class Growth(NamedTuple):
@@ -100,14 +97,8 @@ class CardView:
     noise_gb: float
     settled: bool
     apart: Apart | None = None
-    at_once: bool = False
     rank: str | None = None
     actor: str | None = None
-
-    @property
-    def limit_gb(self) -> float:
-        """The offset from which on people are told."""
-        return max(LEAST_GB, LEAST_SHARE * (self.total_gb or 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +118,6 @@ class MemoryView:
     faults: tuple[CardFault, ...] = ()
     step_s: float | None = None
     covers: str = ""
-    events: Mapping[str, int] = field(default_factory=dict)
 
 
 def gb(value: float) -> str:

@@ -23,7 +23,6 @@ BY_PHASE = {
 }
 OTHERWISE = "Lower the micro batch size of the phase that it was in, and look whether the longest responses have grown."
 FRAGMENTED = "Much is reserved but unallocated: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may help."
-RAISED = frozenset({"torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError", "OutOfMemoryError"})
 FRAGMENTS_GB = 2.0
 
 
