@@ -38,6 +38,23 @@ LAYERS: tuple[tuple[str, frozenset[str]], ...] = (
         )
         for sibling in ("lines", "series", "rules", "incidents")
     ),
+    *(
+        (
+            f"verlwatch.core.{sibling}",
+            frozenset(
+                {
+                    "verlwatch.core.types",
+                    "verlwatch.core.phases",
+                    "verlwatch.core.metrics",
+                    "verlwatch.core.words",
+                    "verlwatch.core.settings",
+                    "verlwatch.core.rules",
+                    "verlwatch.core.incidents",
+                }
+            ),
+        )
+        for sibling in ("life", "outlook", "cards")
+    ),
     ("verlwatch.core", frozenset({"verlwatch.core"})),
     ("verlwatch.status", frozenset({"verlwatch.core.types"})),
     ("verlwatch.fields", frozenset()),
@@ -112,6 +129,20 @@ def test_imports_point_one_way(path: Path) -> None:
         assert (
             within(imported, allowed | own) or imported in parents or imported in {"verlwatch.core", "verlwatch.shell"}
         ), f"{module} imports {imported}"
+
+
+DOORS = ("verlwatch.core", "verlwatch.shell.gpu", "verlwatch.shell.observers")
+"""Packages that are entered by their public modules alone, and so are the packages inside them."""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nobody_reaches_past_the_door_of_a_package(path: Path) -> None:
+    inside = [path.relative_to(PACKAGE.parent).with_suffix("").parts[:n] for n in range(1, 6)]
+    for imported in imports(path):
+        parts = tuple(imported.split("."))
+        hidden = next((n for n, part in enumerate(parts) if part.startswith("_") and not part.endswith("__")), None)
+        if hidden is not None and within(imported, frozenset(DOORS)):
+            assert parts[:hidden] in inside, f"{name_of(path)} imports {imported}"
 
 
 def impurities(source: str) -> list[str]:

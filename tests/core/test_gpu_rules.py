@@ -20,7 +20,7 @@ from verlwatch.core.rules import (
     memory_headroom,
     memory_offset_change,
 )
-from verlwatch.core.rules._memory_view import Apart, CardFault, CardView, Filling, Growth, Idle, full, gb
+from verlwatch.core.rules._memory_view import Apart, CardFault, CardView, GroupFilling, Growth, Idle, full, gb
 from verlwatch.core.types import NOBODY, Diagnosis, Event, Origin
 
 SCOPE = (("host", "node-1"), ("gpu", "5"), ("rank", "13"))
@@ -41,7 +41,7 @@ CARD = CardView(
 )
 GROWTH = Growth(1.1, 1.1 / 60, 14.2, 14.2 * 60)
 PEER = replace(CARD, name="rank 1", subject="memory rank 1", offset_gb=0.1, used_gb=28.1)
-FILLING = Filling("WorkerDict", 16, ("node-1",), 100, 70.0, 80.0, Growth(1.0, 1 / 60, 10.0, 600.0))
+FILLING = GroupFilling("WorkerDict", 16, ("node-1",), 100, 70.0, 80.0, Growth(1.0, 1 / 60, 10.0, 600.0))
 IDLE = Idle("", (("host", "node-1"),), 40, 31.0, None, 700.0, (("reward", 2.0, 0.6), ("gen", 95.0, 0.4)))
 XID = CardFault("gpu 5@node-1", SCOPE, "xid", "Xid 79, GPU has fallen off the bus", 120, 1, 79)
 

@@ -14,8 +14,7 @@ from verlwatch.core import rules
 from verlwatch.core.rules import LIFE_RULES, MEMORY_RULES, RULES
 from verlwatch.core.rules._ahead import Ahead, Arrival, Filling, Room, Span
 from verlwatch.core.rules._life_view import Allowance, Attributes, Fault, LifeView, Printing, Stage
-from verlwatch.core.rules._memory_view import Apart, CardFault, CardView, Growth, Idle, MemoryView
-from verlwatch.core.rules._memory_view import Filling as CardsFilling
+from verlwatch.core.rules._memory_view import Apart, CardFault, CardView, GroupFilling, Growth, Idle, MemoryView
 from verlwatch.core.rules._view import NotFinite, View
 from verlwatch.core.rules.gpu_fault import _KINDS, XIDS
 from verlwatch.core.types import ChangePoint, SeriesKey
@@ -250,7 +249,7 @@ def cards() -> Iterator[MemoryView]:
     spread = (CARD, replace(CARD, name="rank 6", offset_gb=-1.0))
     yield replace(view, cards=spread)
     for growth in GROWTHS[1:4]:
-        yield replace(view, filling=(CardsFilling("8 cards", 8, ("node-1",), 150, 75.0, 80.0, growth),))
+        yield replace(view, filling=(GroupFilling("8 cards", 8, ("node-1",), 150, 75.0, 80.0, growth),))
     yield replace(view, idle=(Idle("", (), 200, 31.0, None, 1200.0, PHASES), Idle("", (), 200, 31.0, None, 1200.0, ())))
     yield replace(view, idle=(Idle("idle rank 7", PLACE, 200, 31.0, 95.0, 1200.0, ()),))
     yield replace(view, idle=(Idle("idle gpu 3@node-1", PLACE[:2], 200, 31.0, 95.0, 1200.0, PHASES),))

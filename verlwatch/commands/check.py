@@ -11,8 +11,7 @@ from verlwatch.commands import _common, _sample
 from verlwatch.commands._output import say
 from verlwatch.core.rules.memory_divergence import TURN_ON
 from verlwatch.replay import LogError
-from verlwatch.shell.gpu import SOURCES, SourceError
-from verlwatch.shell.gpu._once import sampled
+from verlwatch.shell.gpu import SOURCES, SourceError, sampled
 from verlwatch.shell.printable import printable
 
 EPILOG = """examples:

@@ -16,9 +16,7 @@ from verlwatch.commands import _cards, _daemon
 from verlwatch.commands._output import say, say_json
 from verlwatch.core.cards import Cards
 from verlwatch.shell._run_view import gpu_status
-from verlwatch.shell.gpu import SOURCES, SourceError
-from verlwatch.shell.gpu._once import sampled
-from verlwatch.shell.gpu._seen import Seen, sample_event
+from verlwatch.shell.gpu import SOURCES, Seen, SourceError, sample_event, sampled
 from verlwatch.shell.printable import printable
 from verlwatch.status import GpuStatus, RunStatus, Status
 

@@ -13,8 +13,7 @@ from verlwatch import config as configuration
 from verlwatch.commands import _common
 from verlwatch.commands._output import say, say_json
 from verlwatch.core import steps
-from verlwatch.core.lines import KINDS, Reader
-from verlwatch.core.lines._paste import rejoined
+from verlwatch.core.lines import KINDS, Reader, rejoined
 from verlwatch.core.metrics import metrics
 from verlwatch.core.types import Record, Samples, Writer
 from verlwatch.replay import PIECE, pieces

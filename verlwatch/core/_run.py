@@ -14,13 +14,13 @@ from verlwatch.core._kept import kept, take_up
 from verlwatch.core._ordinals import Ordinals
 from verlwatch.core._telling import Told
 from verlwatch.core._voice import Voice
-from verlwatch.core._work import Work, differs, gpus, named
 from verlwatch.core.incidents import Conditions, Moment, Mute, OpenIncidents, Silences
 from verlwatch.core.life import OBSERVED, Life, Sight
 from verlwatch.core.metrics import measured
 from verlwatch.core.phases import STEP, THROUGHPUT
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import Event, Extract, Samples, State, StepRow
+from verlwatch.core.work import Work, differs, gpus, named
 
 STRAYS, STRAYS_OF = 15, 40
 """So many contradictions among so many steps are no restart any more."""

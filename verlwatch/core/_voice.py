@@ -10,12 +10,12 @@ from verlwatch.core._attempts import Attempts
 from verlwatch.core._hardware import Hardware
 from verlwatch.core._judged import JudgedSeries
 from verlwatch.core._telling import Told, calm, tell
-from verlwatch.core._work import Work, gpus
 from verlwatch.core.incidents import Calm, Change, Conditions, Context, Moment, Mute, OpenIncidents, Silences
 from verlwatch.core.life import Life
 from verlwatch.core.phases import STEP
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import Incident
+from verlwatch.core.work import Work, gpus
 
 Book = OpenIncidents | Conditions
 OF_ONE_STEP = frozenset({"phase_spike", "early_slow", "limit"})

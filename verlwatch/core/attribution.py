@@ -20,7 +20,7 @@ from statistics import median
 from typing import Literal, NamedTuple
 
 from verlwatch.core.phases import PHASES, STEP, phase
-from verlwatch.core.series._baseline import Baseline
+from verlwatch.core.series import Baseline
 from verlwatch.core.types import Workload
 
 Basis = Literal["baseline", "regression", "per token", "seconds"]

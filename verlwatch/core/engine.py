@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
-from verlwatch.core._attempts import MAX_ATTEMPTS, RECALL
+from verlwatch.core._attempts import MAX_ATTEMPTS, RECALL, Attempts
 from verlwatch.core._run import STATE_VERSION, Run
-from verlwatch.core._sources import Reads, Sources
+from verlwatch.core._sources import Reads, Sources, Trainer
 from verlwatch.core._telling import Told
 from verlwatch.core.cards import by_instant, row_of
 from verlwatch.core.fleet import STATE_VERSION as AGENT_STATE_VERSION
@@ -45,7 +45,7 @@ _VERSIONS = {
 SILENT_S = 86_400.0
 """A run of which nothing was heard for so long may be forgotten where there is no room for another."""
 
-__all__ = ["MAX_ATTEMPTS", "RECALL", "Engine", "merged"]
+__all__ = ["MAX_ATTEMPTS", "RECALL", "Attempts", "Engine", "Run", "Told", "Trainer", "merged"]
 
 
 class Engine(Reads):
@@ -144,7 +144,7 @@ class Engine(Reads):
                 touched[run.name] = run
                 run.heed(extract, now)
                 told.history = extract.history
-                self._take(run, extract.records, now, told)
+                self.take(run, extract.records, now, told)
         told.history = False
         for run in touched.values() if self.is_timed else ():
             run.live(now, told)
@@ -216,7 +216,8 @@ class Engine(Reads):
                 states += run.states()
         return Outcome((), (), tuple(states), tuple(told.transitions), tuple(told.notifications))
 
-    def _take(self, run: Run, records: Iterable[Record], now: float, told: Told) -> None:
+    def take(self, run: Run, records: Iterable[Record], now: float, told: Told) -> None:
+        """Lets a run have its records, one after the other."""
         for record in records:
             try:
                 if isinstance(record, Samples):

@@ -8,10 +8,10 @@ from math import prod
 from verlwatch import __version__
 from verlwatch.core import advice as trying
 from verlwatch.core import layout as laying
-from verlwatch.core._work import NAMED
-from verlwatch.core._work import gpus as configured_gpus
 from verlwatch.core.statement import Statement, state
 from verlwatch.core.verl_keys import ROLLOUT, Config
+from verlwatch.core.work import NAMED
+from verlwatch.core.work import gpus as configured_gpus
 from verlwatch.report import _costs, _findings, _memory
 from verlwatch.report._attributed import Stretch, attributed
 from verlwatch.report._gauges import gauges

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import isnan
 from statistics import median
 
-from verlwatch.core.incidents._facts import CAUSES
+from verlwatch.core.incidents import CAUSES
 from verlwatch.core.phases import JUDGED, STEP, THROUGHPUT, phase
 from verlwatch.core.rules.all_slow import NAME as ALL_SLOW
 from verlwatch.core.rules.all_slow import SUBJECT as ALL_PHASES

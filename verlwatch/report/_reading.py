@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from verlwatch.core import layout, steps
-from verlwatch.core._run import Run
-from verlwatch.core._telling import Told
-from verlwatch.core.engine import Engine
+from verlwatch.core.engine import Engine, Run, Told
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import Diagnosis, Event, Record, Samples, StepRow, Transition
 from verlwatch.core.verl_keys import Value
@@ -46,10 +44,11 @@ class Listening(Engine):
         super().__init__(settings)
         self._hear = hear
 
-    def _take(self, run: Run, records: Iterable[Record], now: float, told: Told) -> None:
+    def take(self, run: Run, records: Iterable[Record], now: float, told: Told) -> None:
+        """Shows each of them."""
         for record in records:
             known = len(told.steps)
-            super()._take(run, (record,), now, told)
+            super().take(run, (record,), now, told)
             self._hear(run, record, told.steps[known:])
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from verlwatch.core._run import Run
-from verlwatch.core._work import experiment
+from verlwatch.core.engine import Run
 from verlwatch.core.phases import JUDGED, PHASES, STEP, THROUGHPUT
+from verlwatch.core.work import experiment
 from verlwatch.status import GpuStatus, PhaseState, PhaseStatus, RunStatus, StateStatus
 
 _ORDER = {name: place for place, name in enumerate((*(phase.name for phase in PHASES), STEP))}

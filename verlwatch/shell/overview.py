@@ -14,8 +14,7 @@ from typing import get_args
 import structlog
 
 from verlwatch import __version__
-from verlwatch.core._run import Run
-from verlwatch.core.engine import Engine
+from verlwatch.core.engine import Engine, Run
 from verlwatch.core.incidents import silence_state
 from verlwatch.core.types import ClosedAs, Incident, Outcome, Transition
 from verlwatch.shell._incident_view import closed_incident, open_incident

@@ -16,8 +16,7 @@ from operator import itemgetter
 from types import ModuleType
 from typing import Any
 
-from verlwatch.core.lines import KINDS
-from verlwatch.core.lines._own import GROUPS, OwnLine, Search, UnreadableError
+from verlwatch.core.lines import GROUPS, KINDS, OwnLine, Search, UnreadableError
 from verlwatch.shell.printable import shortened
 
 __all__ = ["GROUPS", "TAKEN", "OwnLine", "UnreadableError", "is_installed", "own_line", "search_of"]

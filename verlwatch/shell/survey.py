@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from verlwatch.core import steps
-from verlwatch.core._attempts import Attempts
+from verlwatch.core.engine import Attempts
 from verlwatch.core.lines import Reader
 from verlwatch.core.types import NOBODY, Record, Samples
 from verlwatch.shell._ray import Session, Sessions, is_log

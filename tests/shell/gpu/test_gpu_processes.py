@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from verlwatch.shell.gpu._processes import KEPT_S, Processes, Who
+from verlwatch.shell.gpu._processes import KEPT_S, CardProcesses, Who
 
 
 class _Proc:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.now = 1000.0
-        self.processes = Processes(lambda: self.now, str(folder))
+        self.processes = CardProcesses(lambda: self.now, str(folder))
 
     def put(self, pid: int, title: bytes, environ: bytes | None = b"", opened: tuple[str, ...] | None = None) -> None:
         folder = self.folder / str(pid)

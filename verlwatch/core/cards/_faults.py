@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from verlwatch.core.cards._card import Card, Key
-from verlwatch.core.rules._memory_view import CardFault
+from verlwatch.core.rules import CardFault
 from verlwatch.core.types import Event
 
 HOLD_S = 1800.0

@@ -12,7 +12,7 @@ from statistics import median
 
 from verlwatch.core.cards._card import Card
 from verlwatch.core.phases import PHASES
-from verlwatch.core.rules._memory_view import Idle
+from verlwatch.core.rules import Idle
 
 OVER_S, OVER_STEPS = 600.0, 5
 """So long at least a card must have been idle on the whole."""

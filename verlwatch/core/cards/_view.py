@@ -10,8 +10,7 @@ from verlwatch.core.cards._card import Card
 from verlwatch.core.cards._faults import SEEN_KINDS
 from verlwatch.core.cards._groups import Group
 from verlwatch.core.cards._offset import Change
-from verlwatch.core.rules import MemoryView
-from verlwatch.core.rules._memory_view import Apart, CardFault, CardView, Filling, Growth, gb
+from verlwatch.core.rules import Apart, CardFault, CardView, GroupFilling, Growth, MemoryView, gb
 from verlwatch.core.rules.memory_divergence import TURN_ON
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ def _device_factor(card: Card) -> float:
     return min(_LARGEST_FACTOR, max(1.0, (used[-1] - used[-count]) / grown)) if grown > 1.0 else 1.0
 
 
-def _filling(group: Group, cards: Sequence[Card], label: str, step_s: float | None) -> Filling | None:
+def _filling(group: Group, cards: Sequence[Card], label: str, step_s: float | None) -> GroupFilling | None:
     """The line along which the peaks of all cards climb; None where they do not, or not surely."""
     rows = list(group.peaks)[-FILLING_STEPS:]
     total = max((card.total or 0.0 for card in cards), default=0.0)
@@ -143,7 +142,7 @@ def _filling(group: Group, cards: Sequence[Card], label: str, step_s: float | No
     free = max(0.0, total - max(used, ys[-1]))
     growth = Growth(slope, slope / step_s if step_s else None, free / slope, free / slope * step_s if step_s else None)
     hosts = tuple(dict.fromkeys(card.host for card in cards if card.host))
-    return Filling(label, len(cards), hosts, rows[0][0], max(used, ys[-1]), total, growth)
+    return GroupFilling(label, len(cards), hosts, rows[0][0], max(used, ys[-1]), total, growth)
 
 
 def _missing(cards: Cards) -> tuple[CardFault, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from verlwatch.core.incidents._calendar import Maintenance, Window, Zone, any_holds
 from verlwatch.core.incidents._conditions import Conditions
-from verlwatch.core.incidents._facts import KEYS, Context
+from verlwatch.core.incidents._facts import CAUSES, KEYS, Context
 from verlwatch.core.incidents._incident import (
     Change,
     Ending,
@@ -21,6 +21,7 @@ from verlwatch.core.incidents._silence import Silence, Silences, silence_from, s
 from verlwatch.core.incidents._words import duration, quantity, sparkline
 
 __all__ = [
+    "CAUSES",
     "ENDS",
     "KEYS",
     "MOVED",

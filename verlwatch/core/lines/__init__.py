@@ -9,10 +9,13 @@ from verlwatch.core.lines._counts import Counts
 from verlwatch.core.lines._kinds import KINDS
 from verlwatch.core.lines._line import Block, Fact, Kind, Line, Numbers, Take
 from verlwatch.core.lines._memory import LONG_BYTES, ROOM_BYTES, too_much
+from verlwatch.core.lines._own import GROUPS, OwnLine, Search, UnreadableError
+from verlwatch.core.lines._paste import rejoined
 from verlwatch.core.lines._reader import Reader
 
 __all__ = [
     "ACTIVITY_S",
+    "GROUPS",
     "KINDS",
     "LONG_BYTES",
     "ROOM_BYTES",
@@ -22,8 +25,12 @@ __all__ = [
     "Kind",
     "Line",
     "Numbers",
+    "OwnLine",
     "Reader",
+    "Search",
     "Take",
+    "UnreadableError",
     "activity",
+    "rejoined",
     "too_much",
 ]

@@ -66,7 +66,16 @@ from verlwatch.core.rules._life_view import (
     Printing,
     Stage,
 )
-from verlwatch.core.rules._memory_view import MemoryView
+from verlwatch.core.rules._memory_view import (
+    Apart,
+    CardFault,
+    CardView,
+    GroupFilling,
+    Growth,
+    Idle,
+    MemoryView,
+    gb,
+)
 from verlwatch.core.rules._view import NotFinite, View
 from verlwatch.core.types import Diagnosis
 
@@ -78,10 +87,16 @@ __all__ = [
     "SUBJECT",
     "Ahead",
     "Allowance",
+    "Apart",
     "Arrival",
     "Attributes",
+    "CardFault",
+    "CardView",
     "Fault",
     "Filling",
+    "GroupFilling",
+    "Growth",
+    "Idle",
     "LifeRule",
     "LifeView",
     "MemoryRule",
@@ -93,6 +108,7 @@ __all__ = [
     "Span",
     "Stage",
     "View",
+    "gb",
 ]
 
 

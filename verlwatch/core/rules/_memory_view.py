@@ -37,7 +37,7 @@ class Apart(NamedTuple):
     growth: Growth | None = None
 
 
-class Filling(NamedTuple):
+class GroupFilling(NamedTuple):
     """A group whose every card fills up: GB of the fullest card, its size, and the growth of what peaks hold."""
 
     group: str
@@ -112,7 +112,7 @@ class MemoryView:
     step: int
     cards: tuple[CardView, ...] = ()
     told: frozenset[str] = frozenset()
-    filling: tuple[Filling, ...] = ()
+    filling: tuple[GroupFilling, ...] = ()
     idle: tuple[Idle, ...] = ()
     missing: tuple[CardFault, ...] = ()
     faults: tuple[CardFault, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verlwatch.core.rules._memory_view import Filling, MemoryView, full, gb, of_card, rate
+from verlwatch.core.rules._memory_view import GroupFilling, MemoryView, full, gb, of_card, rate
 from verlwatch.core.types import Diagnosis
 
 NAME = "memory_headroom"
@@ -23,18 +23,18 @@ def diagnose(view: MemoryView) -> tuple[Diagnosis, ...]:
     return tuple(_diagnosis(view, one) for one in view.filling if _is_soon(view, one))
 
 
-def _is_soon(view: MemoryView, one: Filling) -> bool:
+def _is_soon(view: MemoryView, one: GroupFilling) -> bool:
     factor = 1.5 if _subject(one) in view.told else 1.0
     steps, seconds = one.growth.full_in_steps, one.growth.full_in_s
     soon = steps is not None and steps <= factor * SOON_STEPS
     return one.used_gb >= LEAST_SHARE * one.total_gb and (soon or (seconds is not None and seconds <= factor * SOON_S))
 
 
-def _subject(one: Filling) -> str:
+def _subject(one: GroupFilling) -> str:
     return f"memory of {one.group}"
 
 
-def _diagnosis(view: MemoryView, one: Filling) -> Diagnosis:
+def _diagnosis(view: MemoryView, one: GroupFilling) -> Diagnosis:
     steps = one.growth.full_in_steps
     ends = full(one.growth)
     title = (

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from threading import Event
 
-from verlwatch.shell.gpu import SOURCES
 from verlwatch.shell.gpu._card import GpuSource, SourceError
 from verlwatch.shell.gpu._choice import Choice
 from verlwatch.shell.gpu._feed import Feed
-from verlwatch.shell.gpu._processes import Processes
-from verlwatch.shell.gpu._seen import Seen
+from verlwatch.shell.gpu._processes import CardProcesses
+from verlwatch.shell.gpu._seen import Seen, asked
 
 LIMIT_S = 30.0
 
 
-def sampled(kinds: Sequence[type[GpuSource]] = SOURCES, limit_s: float = LIMIT_S, proc: str = "/proc") -> Seen:
+def sampled(kinds: Sequence[type[GpuSource]], limit_s: float = LIMIT_S, proc: str = "/proc") -> Seen:
     """The cards now, by the first of the sources that gives any.
 
     Raises:
         SourceError: none does, or a call does not come back within ``limit_s``.
     """
-    choice, processes, answered = Choice(kinds, time.time), Processes(time.time, proc), Event()
-
-    def work() -> Seen:
-        source, sample = choice()
-        pids = {process.pid for card in sample.cards for process in card.processes}
-        return Seen(source, sample, {pid: processes.who(pid) for pid in pids})
-
-    feed = Feed("gpus", work, choice.close, time.time, answered.set)
+    choice, processes, answered = Choice(kinds, time.time), CardProcesses(time.time, proc), Event()
+    feed = Feed("gpus", partial(asked, choice, processes), choice.close, time.time, answered.set)
     feed.ask(time.time())
     is_answered = answered.wait(limit_s)
     feed.end()

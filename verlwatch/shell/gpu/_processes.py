@@ -32,7 +32,7 @@ class Who(NamedTuple):
     rank: str = ""
 
 
-class Processes:
+class CardProcesses:
     """Those of this host, by their ids.  Nothing else of an environment is kept, shown or logged."""
 
     def __init__(self, now: Callable[[], float], proc: str = "/proc") -> None:

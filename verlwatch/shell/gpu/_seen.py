@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from verlwatch.core.types import NOBODY, Event, Origin, Scope
 from verlwatch.shell.gpu._card import Card, Fault, Process, Sample
-from verlwatch.shell.gpu._processes import Who
+from verlwatch.shell.gpu._choice import Choice
+from verlwatch.shell.gpu._processes import CardProcesses, Who
 
 ORIGIN = Origin("gpu", 0, 0, NOBODY, "gpu")
 _PROCESSES = 16
@@ -20,6 +21,17 @@ class Seen(NamedTuple):
     source: str
     sample: Sample
     who: Mapping[int, Who]
+
+
+def asked(choice: Choice, processes: CardProcesses) -> Seen:
+    """The cards now.
+
+    Raises:
+        SourceError: no source gives any.
+    """
+    source, sample = choice()
+    pids = {process.pid for card in sample.cards for process in card.processes}
+    return Seen(source, sample, {pid: processes.who(pid) for pid in pids})
 
 
 def sample_event(card: Card, who: Mapping[int, Who], at: float, host: str) -> Event:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from verlwatch.config import Config
-from verlwatch.core._sources import Trainer
+from verlwatch.core.engine import Trainer
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.observers.gpus import Gpus

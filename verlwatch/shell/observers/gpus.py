@@ -21,11 +21,21 @@ from typing import NamedTuple
 from verlwatch.config import Config
 from verlwatch.core.types import Event, Extract
 from verlwatch.shell.clock import Clock
-from verlwatch.shell.gpu import SOURCES, Card, Fault, GpuSource
-from verlwatch.shell.gpu._choice import Choice
-from verlwatch.shell.gpu._feed import Answer, Feed
-from verlwatch.shell.gpu._processes import Processes
-from verlwatch.shell.gpu._seen import Seen, fault_event, sample_event, source_event
+from verlwatch.shell.gpu import (
+    SOURCES,
+    Answer,
+    Card,
+    CardProcesses,
+    Choice,
+    Fault,
+    Feed,
+    GpuSource,
+    Seen,
+    asked,
+    fault_event,
+    sample_event,
+    source_event,
+)
 from verlwatch.shell.gpu.prometheus import Gauges
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.printable import shortened
@@ -71,7 +81,7 @@ class Gpus:
         self._kinds = tuple(sources)
         self._limit_s = limit_s
         self._host = host or socket.gethostname()
-        self._processes = Processes(clock.now, proc)
+        self._processes = CardProcesses(clock.now, proc)
         self._woken = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asked_at = 0.0
@@ -161,7 +171,7 @@ class Gpus:
             kinds = [kind for kind in self._kinds if gpu.source in {"auto", kind.NAME}]
             self._avoiding = self._avoided()
             self._choice = Choice(kinds, self._clock.now, self._avoiding)
-            work = partial(_asked, self._choice, self._processes)
+            work = partial(asked, self._choice, self._processes)
             self._feeds[_LOCAL] = Feed("gpus", work, self._choice.close, self._clock.now, self._wake)
         for url in gpu.urls:
             if url not in self._feeds:
@@ -267,12 +277,6 @@ class Gpus:
             for run in owners or known:
                 owned[run].append(card)
         return {run: some for run, some in owned.items() if some}
-
-
-def _asked(choice: Choice, processes: Processes) -> Seen:
-    source, sample = choice()
-    pids = {process.pid for card in sample.cards for process in card.processes}
-    return Seen(source, sample, {pid: processes.who(pid) for pid in pids})
 
 
 def _shown(gauges: Gauges) -> Seen:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from verlwatch.config import Config
-from verlwatch.core._sources import Trainer
+from verlwatch.core.engine import Trainer
 from verlwatch.core.types import NOBODY, Event, Extract, Origin, Severity
 from verlwatch.shell import _proc
 from verlwatch.shell._proc import Process
