@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from verlwatch.core.cards._offset import Offset, Pair
@@ -14,6 +16,7 @@ STRIP = 24
 Key = tuple[str, str]
 """Host and index of the card; of a process that is known from a log its ip and ``pid N``."""
 _LONG = 40
+_PID = re.compile(r"[0-9]{1,10}")
 _UTILIZATIONS = 1200
 
 
@@ -109,12 +112,12 @@ class Card:
         """What a sample says of it; ``ranks`` are those that logs tell by pid.  What it does not say stays known."""
         self.at, self.used = at, used
         self.peak = max(self.peak, used or 0.0)
-        self.total = _number(said, "total_gb") or self.total
-        self.utilization = _number(said, "utilization")
+        self.total = finite(said, "total_gb") or self.total
+        self.utilization = finite(said, "utilization")
         if self.utilization is not None and len(self.utilizations) < _UTILIZATIONS:
             self.utilizations.append((at, self.utilization))
         names = ("power_w", "temperature_c", "pcie_replay", "nvlink_errors", "ecc_uncorrected")
-        self.values = {name: value for name in names if (value := _number(said, name)) is not None}
+        self.values = {name: value for name in names if (value := finite(said, name)) is not None}
         self.throttled.append(str(said.get("throttle", "")))
         for name in names[2:]:
             if name in self.values:
@@ -123,7 +126,7 @@ class Card:
                     self.counts[name] = self.values[name]
         pids = _pairs(said.get("pids"))
         if pids:
-            self.pid = int(max(pids, key=lambda pair: float(pair[1] or 0.0))[0])
+            self.pid = int(max(pids, key=lambda pair: _gb(pair[1]))[0])
             known = {ranks[int(pid)] for pid, _ in pids if int(pid) in ranks}
             if len(known) == 1:
                 self.rank = known.pop()
@@ -133,10 +136,10 @@ class Card:
             self.rank = ",".join(sorted(told, key=lambda rank: (len(rank), rank)))[:_LONG]
 
     def state(self) -> list[Any]:
-        """JSON-safe, at most 256 bytes."""
+        """JSON-safe, at most 256 bytes beside the name of its host."""
         total = None if self.total is None else round(self.total, 2)
         return [
-            self.key[0][:_LONG], self.key[1], self.rank, self.actor, total, self.group, self.subject or None,
+            *self.key, self.rank, self.actor, total, self.group, self.subject or None,
             int(self.offset.exact), self.offset.state(),
         ]  # fmt: skip
 
@@ -150,14 +153,23 @@ class Card:
         return card
 
 
-def _number(said: Mapping[str, str | int | float], name: str) -> float | None:
+def finite(said: Mapping[str, str | int | float], name: str) -> float | None:
+    """A finite number that is not negative; None for anything else: whoever sends it is not always right."""
     value = said.get(name)
-    return float(value) if isinstance(value, int | float) and value == value else None  # noqa: PLR0124 - NaN is none
+    return float(value) if isinstance(value, int | float) and isfinite(value) and value >= 0.0 else None
 
 
 def _pairs(text: str | float | None) -> list[tuple[str, str]]:
-    """``123:40.21,456:1.02`` as pairs; what has no number in front is left out."""
+    """``123:40.21,456:1.02`` as pairs; what has no number in front, as a process id is, is left out."""
     if not isinstance(text, str):
         return []
     parts = (part.strip().partition(":") for part in text.split(","))
-    return [(pid, value) for pid, _, value in parts if pid.isascii() and pid.isdigit()]
+    return [(pid, value) for pid, _, value in parts if _PID.fullmatch(pid)]
+
+
+def _gb(text: str) -> float:
+    """How much a process holds; 0 where that is not told."""
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0

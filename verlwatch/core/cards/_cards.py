@@ -16,15 +16,16 @@ from collections.abc import Mapping, Sequence
 from statistics import median, median_low
 from typing import Any
 
-from verlwatch.core.cards._card import Card, Key
+from verlwatch.core.cards._card import Card, Key, finite
 from verlwatch.core.cards._faults import Faults
 from verlwatch.core.cards._groups import Groups, Patterns, is_lone
 from verlwatch.core.cards._idle import Usage
-from verlwatch.core.cards._instants import Instants
-from verlwatch.core.cards._offset import SOON, Change, Pair
+from verlwatch.core.cards._instants import AHEAD_S, Instants
+from verlwatch.core.cards._offset import SOON, Pair
+from verlwatch.core.cards._openings import Openings
 from verlwatch.core.cards._rows import Reading, Rows
 from verlwatch.core.cards._smi import SmiRows
-from verlwatch.core.cards._view import not_compared, outcome, table_of, view_of
+from verlwatch.core.cards._view import not_compared, table_of, view_of
 from verlwatch.core.rules import MEMORY_RULES, MemoryView
 from verlwatch.core.types import Diagnosis, Event
 
@@ -35,16 +36,16 @@ PACE_S = 8.0
 MOST_INSTANTS = 12
 """A window is a step, but not fewer instants than tell something; so many where no steps come."""
 FORGET_S = 3600.0
-ACCEPT_STEPS = 200
 MISSING_PERIODS = 9
-MAX_CARDS = 4096
+MAX_CARDS, MAX_SOURCES = 4096, 16
 _LATE_STEPS, _SAMPLED_S, _BUSY_S = 3.0, 600.0, 3600.0
 
 
-class Cards:
+class Cards(Openings):
     """All that is known of one run's cards.  ``groups`` are those that the configuration names (see `Groups`)."""
 
     def __init__(self, run: str, groups: Patterns = ()) -> None:
+        super().__init__()
         self.run = run
         self.cards: dict[Key, Card] = {}
         self.sources: dict[str, int] = {}
@@ -53,8 +54,6 @@ class Cards:
         """By pid."""
         self.is_timed = True
         """Whether ``now`` is when things arrive."""
-        self.changed = False
-        """Whether something opened or closed since `diagnose` was last asked."""
         self.groups = Groups(groups)
         self.faults = Faults()
         self.usage = Usage()
@@ -63,10 +62,8 @@ class Cards:
         self._judged_at = self._sampled_at = self._saved_at = float("-inf")
         self._busy_since: float | None = None
         self._gone, self._by_log = 0, False
-        self._step = -1
         self._stepped_at: float | None = None
         self._step_s: deque[float] = deque(maxlen=9)
-        self._outcomes: dict[str, str] = {}
 
     # ------------------------------------------------------------------------------------------------ in
     def hear(self, event: Event, step: int, now: float) -> bool:
@@ -83,8 +80,7 @@ class Cards:
                 self.faults.hear(event, self.cards.get((scope.get("host", ""), scope.get("gpu", ""))), self._step, now)
                 self.changed = True
             case "gpu_source":
-                cards = event.attributes.get("cards")
-                self.sources[str(event.attributes.get("source", ""))] = int(cards) if isinstance(cards, int) else 0
+                self._source(event.attributes)
             case "rank":
                 self._rank(event)
             case "checkpoint" | "validation":
@@ -117,11 +113,28 @@ class Cards:
 
     def tick(self, now: float) -> None:
         """Lets time pass: instants that a host left open, cards that are gone."""
+        if self.is_timed and not self._by_log and self._instants.turn(now):
+            self._judged_at = float("-inf")
+            for card in self.cards.values():
+                card.at = None
         self._judge(now)
         for key, _ in self._instants.lost(int(FORGET_S / self._instants.period)):
-            self._instants.forget(key)
-            self.faults.forget(key)
-            self.cards.pop(key, None)
+            self._forget(key)
+
+    def _forget(self, key: Key) -> None:
+        self._instants.forget(key)
+        self.faults.forget(key)
+        self.cards.pop(key, None)
+
+    def _has_room(self, now: float) -> bool:
+        """Whether one card more can be taken; one of which nothing was heard for long makes room."""
+        if len(self.cards) < MAX_CARDS:
+            return True
+        longest = min(self.cards.values(), key=lambda card: card.at or 0.0)
+        if now - (longest.at or 0.0) < FORGET_S:
+            return False
+        self._forget(longest.key)
+        return True
 
     def begin(self) -> None:
         """Another attempt: processes and their memory are new, cards and their groups are not."""
@@ -173,11 +186,6 @@ class Cards:
         self.changed = False
         return tuple(found for rule in MEMORY_RULES for found in rule.diagnose(self.view(step, now, told)))
 
-    def outcomes(self) -> dict[str, str]:
-        """By subject: in words how that ended which held until now; each is given once."""
-        out, self._outcomes = self._outcomes, {}
-        return out
-
     def members(self) -> dict[int, list[Card]]:
         """Cards by group."""
         return self.groups.of(self.cards.values())
@@ -220,6 +228,11 @@ class Cards:
         self._step, self._by_log = data["step"], data["by_log"]
 
     # ------------------------------------------------------------------------------------------------ samples
+    def _source(self, said: Mapping[str, str | int | float]) -> None:
+        name, cards = str(said.get("source", "")), said.get("cards")
+        if name in self.sources or len(self.sources) < MAX_SOURCES:
+            self.sources[name] = cards if isinstance(cards, int) else 0
+
     def _sample(self, event: Event, now: float) -> None:
         """A sample of a card; rows of nvidia-smi in a log count while nobody samples."""
         scope, said, at = dict(event.scope), event.attributes, event.at
@@ -233,11 +246,12 @@ class Cards:
             if self._by_log:  # what logs told of the same cards is not compared any more
                 self.cards, self._instants, self._by_log = {}, Instants(), False
             self._sampled_at = now
-        if at is None or (key not in self.cards and len(self.cards) >= MAX_CARDS):
+            if self.is_timed and at is not None and at > now + AHEAD_S:
+                return
+        if at is None or (key not in self.cards and not self._has_room(now)):
             return
         card = self.cards.get(key) or self.cards.setdefault(key, Card(key))
-        used = said.get("used_gb")
-        value = float(used) if isinstance(used, int | float) else None
+        value = finite(said, "used_gb")
         at = self._instants.add(key, at, value, now)
         if at is not None and (card.at is None or at > card.at):
             card.take(at, value, said, self.known_ranks)
@@ -295,21 +309,13 @@ class Cards:
                 if card.subject:
                     self._over(card, f"{card.name} does other work than the cards that it was compared with")
 
-    def _point(self, card: Card, *, tells: bool = True, of_two: bool = False) -> None:
-        before = card.offset.change
-        change = card.offset.close(card.limit)
-        card.used_points.append(card.used or 0.0)
-        if before is not None and card.offset.change is None:
-            self._over(card, outcome(card, before))
-        elif change is not None and tells and not (of_two and (card.offset.points[-1].offset < (change.before or 0.0))):
-            self._open(card, change)
-
     # ------------------------------------------------------------------------------------------------ logs
     def _rank(self, event: Event) -> None:
         rank, writer = event.attributes.get("rank"), event.origin.writer
         if not isinstance(rank, int) or not writer.pid:
             return
-        self.known_ranks[writer.pid] = str(rank)
+        if writer.pid in self.known_ranks or len(self.known_ranks) < MAX_CARDS:
+            self.known_ranks[writer.pid] = str(rank)
         card = self.cards.get((writer.ip, f"pid {writer.pid}"))
         if card is not None:
             card.rank = str(rank)
@@ -317,6 +323,8 @@ class Cards:
     def _log(self, readings: Sequence[Reading], now: float) -> None:
         for reading in readings:
             card = self.cards.get(reading.key)
+            if card is None and not self._has_room(now):
+                continue
             if card is None:
                 card = self.cards[reading.key] = Card(reading.key, exact=True)
                 card.rank = self.known_ranks.get(reading.pid)
@@ -329,22 +337,3 @@ class Cards:
                 self._open(card, change, instants)
         if readings:
             self._by_log, self.sources["log"] = True, len(self.cards)
-
-    # ------------------------------------------------------------------------------------------------ changes
-    def _open(self, card: Card, change: Change, instants: int = 0) -> None:
-        card.offset.open(change, instants)
-        card.subject = f"memory {card.label}"
-        self.changed = True
-
-    def _over(self, card: Card, words: str) -> None:
-        self._outcomes[card.subject] = words
-        card.subject = ""
-        self.changed = True
-
-    def _accept(self, card: Card) -> None:
-        """An offset that has stayed where it is for very long is the card's own."""
-        change = card.offset.change
-        if change is None or self._step - change.onset < ACCEPT_STEPS or card.offset.slope() is not None:
-            return
-        card.offset.settle()
-        self._over(card, f"{card.name} has stayed where it is for {ACCEPT_STEPS} steps; this is its normal now")

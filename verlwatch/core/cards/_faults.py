@@ -43,6 +43,8 @@ class Faults:
     def hear(self, event: Event, card: Card | None, step: int, now: float) -> None:
         """Takes a ``gpu_fault``; ``card`` is the one it names, None where it names none that is known."""
         kind, detail = str(event.attributes.get("kind", "")), str(event.attributes.get("detail", ""))[:_DETAIL]
+        if kind not in SEEN_KINDS and kind != "missing":
+            return
         scope = dict(event.scope)
         place = _card(scope.get("host", ""), scope["gpu"]) if "gpu" in scope else scope.get("host", "")
         code = int(found[1]) if kind == "xid" and (found := _XID.search(detail)) else None
@@ -84,7 +86,7 @@ class Faults:
 
     def state(self) -> list[list[Any]]:
         """JSON-safe; the inverse of `restore`."""
-        return [[*place, at, *fault] for place, (at, fault) in list(self._known.items())[:_KEPT]]
+        return [[*place, at, *fault] for place, (at, fault) in self._known.items()]
 
     def restore(self, rows: Iterable[Sequence[Any]]) -> None:
         """The inverse of `state`."""
@@ -97,6 +99,8 @@ class Faults:
         if known is not None:
             before = known[1]
             fault = before._replace(detail=fault.detail or before.detail, seen=before.seen + 1)
+        elif len(self._known) >= _KEPT:
+            del self._known[min(self._known, key=lambda one: self._known[one][0])]
         self._known[place] = (now, fault)
 
 

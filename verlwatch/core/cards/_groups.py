@@ -14,15 +14,18 @@ it is to be told.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from math import sqrt
 from statistics import median
+from typing import NamedTuple
 
 from verlwatch.core.cards._card import Card, Key
 
 LEARN_STEPS, LEARN_INSTANTS = 3, 20
+FEW = 16
+"""So many groups may be without cards until they are forgotten."""
 _KEPT = 48
 _LONG = 60
 """Instants after which it is learned without steps."""
@@ -93,12 +96,18 @@ class Groups:
     def of(self, cards: Iterable[Card]) -> dict[int, list[Card]]:
         """Members by group; a card that holds nothing, and never did beside others, belongs to none."""
         members: dict[int, list[Card]] = defaultdict(list)
+        kinds: Counter[_Kind] | None = None
         for card in cards:
             if card.group < 0 and (card.used or 0.0) < _UNUSED_GB:
                 continue
             if card.group not in self.all:
-                card.group = self._place(card, cards).number
+                if kinds is None:
+                    kinds = Counter(map(_kind, (other for other in cards if other.group in self.all)))
+                card.group = self._place(card, kinds).number
+                kinds[_kind(card)] += 1
             members[card.group].append(card)
+        if len(self.all) > 2 * len(members) + FEW:
+            self.all = {number: group for number, group in self.all.items() if number in members or group.name}
         return members
 
     def part(self, members: Sequence[Card]) -> list[Card]:
@@ -143,16 +152,16 @@ class Groups:
             group.known = bool(known)
             self._next = max(self._next, int(number) + 1)
 
-    def _place(self, card: Card, cards: Iterable[Card]) -> Group:
+    def _place(self, card: Card, kinds: Mapping[_Kind, int]) -> Group:
+        """Its group: of those that have cards like it the one that has most of them.  A look at each would be long."""
         name = self._configured(card)
         if name:
             return next((g for g in self.all.values() if g.name == name), None) or self._begin(name)
-        peers = [
-            self.all[other.group]
-            for other in cards
-            if other.group in self.all and not self.all[other.group].name and _are_peers(other, card)
-        ]
-        return max(peers, key=peers.count) if peers else self._begin()
+        peers: Counter[int] = Counter()
+        for kind, count in kinds.items():
+            if not self.all[kind.group].name and _are_peers(kind, _kind(card)):
+                peers[kind.group] += count
+        return self.all[peers.most_common(1)[0][0]] if peers else self._begin()
 
     def _configured(self, card: Card) -> str:
         place = ":".join(card.key)
@@ -226,15 +235,27 @@ def _by_actor(members: Sequence[Card]) -> list[list[Card]]:
     return [cards for _, cards in pools]
 
 
-def _share_work(one: Card, other: Card) -> bool:
+class _Kind(NamedTuple):
+    """What cards have in common that may be peers, and the group that they are of."""
+
+    group: int
+    actor: str | None
+    total_gb: int
+    exact: bool
+
+
+def _kind(card: Card) -> _Kind:
+    return _Kind(card.group, card.actor, round(card.total or 0.0), card.offset.exact)
+
+
+def _share_work(one: _Kind, other: _Kind) -> bool:
     if one.actor is None or other.actor is None:
         return True
     return not set(one.actor.split(",")).isdisjoint(other.actor.split(","))
 
 
-def _are_peers(one: Card, other: Card) -> bool:
-    same = _share_work(one, other)
-    return same and round(one.total or 0.0) == round(other.total or 0.0) and one.offset.exact == other.offset.exact
+def _are_peers(one: _Kind, other: _Kind) -> bool:
+    return _share_work(one, other) and one[2:] == other[2:]
 
 
 def is_lone(card: Card, cards: Sequence[Card]) -> bool:

@@ -53,6 +53,10 @@ class Usage:
                     self._cards.setdefault(card.key, deque(maxlen=_KEPT)).append((step, long_s, mean))
             if means:
                 self._groups.setdefault(number, deque(maxlen=_KEPT)).append((step, long_s, median(means)))
+        keys = {card.key for cards in members.values() for card in cards}
+        self._cards = {key: windows for key, windows in self._cards.items() if key in keys}
+        self._groups = {number: windows for number, windows in self._groups.items() if number in members}
+        self._phases = {number: phases for number, phases in self._phases.items() if number in members}
         for cards in members.values():
             for card in cards:
                 card.utilizations.clear()

@@ -15,6 +15,8 @@ PATIENCE = 6
 SILENT_S = 90.0
 GRAIN_S = 0.5
 """Instants that are nearer to each other are the same: clocks of hosts differ by milliseconds."""
+AHEAD_S = 60.0
+"""No sample comes so long before its instant: a clock has been set."""
 _DEFAULT_PERIOD_S = 10.0
 
 
@@ -55,6 +57,13 @@ class Instants(Generic[Key]):
             values[key] = value
         return at
 
+    def turn(self, now: float) -> bool:
+        """It is ``now``; whether the clock was set back: instants begin anew then, or all would be late for so long."""
+        if all(host.newest <= now + AHEAD_S for host in self._hosts.values()):
+            return False
+        self._pending, self._hosts, self._live, self.closed_at = {}, {}, {}, float("-inf")
+        return True
+
     def ready(self, now: float) -> list[tuple[float, dict[Key, float]]]:
         """The instants that are complete by now, oldest first."""
         out = []
@@ -73,9 +82,11 @@ class Instants(Generic[Key]):
     def forget(self, key: Key) -> None:
         """A card that is not expected any more."""
         self._live.pop(key, None)
+        if not any(host == key[0] for host, _ in self._live):
+            self._hosts.pop(key[0], None)
 
     def _is_complete(self, at: float, now: float) -> bool:
-        last = max(host.newest for host in self._hosts.values())
+        last = max((host.newest for host in self._hosts.values()), default=at)
         return all(
             host.has_told(at) or last - host.newest > PATIENCE * self.period or now - host.heard_at > SILENT_S
             for host in self._hosts.values()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from math import isnan, nan
+from math import isfinite, isnan, nan
 from statistics import median
 from typing import NamedTuple, TypeVar
 
@@ -23,6 +23,8 @@ ROWS = 128
 STAGES = 32
 """So many heads of lines are compared; what comes with others is left out."""
 STALE_S = 300.0
+PROCESSES = 1024
+"""So many of one attempt are followed."""
 _ENOUGH = 3
 """Of two that differ nobody knows which one is strange."""
 _GB = 1e9 / 2**30
@@ -155,11 +157,11 @@ class Rows:
 
     def _all_at_once(self, event: Event, step: int) -> Iterator[Reading]:
         said = event.attributes
-        used = {name[8:]: float(value) for name, value in said.items() if name.startswith("used_gb.")}
+        told = ((name[8:], _number(said, name, 1.0)) for name in said if name.startswith("used_gb."))
+        used = {gpu: value for gpu, value in told if value is not None}
         self._lines += 1
         for gpu, value in used.items():
-            total = said.get(f"total_gb.{gpu}")
-            size = float(total) if isinstance(total, int | float) else None
+            size = _number(said, f"total_gb.{gpu}", 1.0)
             peers = _peers(gpu, used)
             if peers is not None:
                 host = event.origin.writer.ip
@@ -185,7 +187,9 @@ class Rows:
     def _cell(self, event: Event, step: int) -> _Cell | None:
         said, writer = event.attributes, event.origin.writer
         value = said.get("allocated_gb")
-        if not isinstance(value, int | float) or not writer.pid:
+        if not isinstance(value, int | float) or not isfinite(value) or not writer.pid:
+            return None
+        if writer not in self._keys and len(self._keys) >= PROCESSES:
             return None
         factor = _GB if said.get("unit") == "GB" else 1.0
         key = self._key(writer)
@@ -218,8 +222,9 @@ class Rows:
         self._began = began = max(step, 0) if self._began is None else self._began
         clock = self._clocks.setdefault(key, {})
         if said.get("phase") == _UPDATE:
-            clock[head] = clock.get(head, 0) + 1
-            return began + clock[head]
+            if head in clock or len(clock) < STAGES:
+                clock[head] = clock.get(head, 0) + 1
+            return began + clock.get(head, 1)
         return began + max(clock.values()) + 1 if clock else max(step, 0) + 1
 
 
@@ -234,4 +239,4 @@ def _peers(name: _Name, values: Mapping[_Name, float]) -> float | None:
 
 def _number(said: Mapping[str, str | int | float], name: str, factor: float) -> float | None:
     value = said.get(name)
-    return float(value) * factor if isinstance(value, int | float) else None
+    return float(value) * factor if isinstance(value, int | float) and isfinite(value) else None

@@ -12,6 +12,8 @@ from pathlib import PurePath
 from verlwatch.core.types import Event
 
 PERIOD_S = 10.0
+FILES = 1024
+"""So many are read."""
 _LEAST_S = 0.5
 _DAY = 86_400
 
@@ -29,6 +31,8 @@ class SmiRows:
         if not isinstance(gpu, int):
             return None
         source = event.origin.source
+        if source not in self._last and len(self._last) >= FILES:
+            return None
         before, at = self._last.get(source, (-1, float("-inf")))
         stamp = event.attributes.get("timestamp")
         if gpu <= before or at == float("-inf"):
