@@ -233,8 +233,8 @@ def projection(state_dir: Path) -> dict[str, Any]:
         connection.close()
 
 
-BY_ARRIVAL = frozenset({"clocks", "pace", "past", "stages"})
-"""Of the life of a run: what is made of the times at which lines came."""
+BY_ARRIVAL = frozenset({"clocks", "pace", "past", "stages", "hosts", "used", "disks"})
+"""What is made of the times at which lines came, and what was seen of the host meanwhile."""
 
 
 def _timeless(value: Any) -> Any:

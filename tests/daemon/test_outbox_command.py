@@ -15,7 +15,7 @@ from tests.daemon.test_live import run_to_end
 
 CANARY = "canary-ping-55b0"
 
-MESSAGES = 7
+MESSAGES = 10
 """That the recorded run causes; while one commit is being counted a status may show more for a moment."""
 
 

@@ -40,7 +40,7 @@ async def test_a_deleted_directory_is_put_back_with_all_that_was_in_it(
     await daemon.caught_up(log)
     assert await daemon.stop() == 0
     ids = [key for _, key, _ in sink.received]
-    assert len(ids) == len(set(ids)) == 7
+    assert len(ids) == len(set(ids)) == 10
     assert len(projection(state)["steps"]) == 301
 
 
