@@ -43,6 +43,7 @@ class Run(Voice):
         self.judged = JudgedSeries(name, settings)
         self.life = Life(name, settings)
         self.hardware = Hardware(name, settings)
+        self.life.troubles = self.hardware.cards.troubles = self.judged.quarantined
         self.findings = Conditions(settings.policy)
         """What step rules say that is no change of a time: a loss that is not finite, memory that runs out."""
         self.step = -1
@@ -170,14 +171,16 @@ class Run(Voice):
 
     def _look_at_cards(self, now: float, told: Told) -> None:
         moment = Moment(self.name, self.attempts.current, self.step, now)
-        self._tell(self.hardware.look(moment), moment, told, self.hardware.conditions)
+        changes = self._guarded("GPUs", lambda: self.hardware.look(moment))
+        self._tell(changes, moment, told, self.hardware.conditions)
 
     def live(self, now: float, told: Told, *, final: bool = False) -> None:
         """Lets the life of the run be judged at ``now``; ``final``: its logs have come to their end."""
         life = self.life
         life.config, life.is_over = self.config, self.finished
         moment = Moment(self.name, max(self.attempts.current, life.attempt), self.step, now)
-        self._tell(life.look(moment, gpus(self.config), final=final), moment, told, life.conditions)
+        changes = self._guarded("life", lambda: life.look(moment, gpus(self.config), final=final))
+        self._tell(changes, moment, told, life.conditions)
         self.due = life.due(now)
 
     def _restart(self, attempt: int, now: float, told: Told) -> None:

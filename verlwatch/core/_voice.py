@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from verlwatch.core import phases
@@ -49,7 +49,10 @@ class Voice:
         self._tell(self.incidents.waiting(), moment, told)
         self._tell(self.findings.waiting(), moment, told, self.findings)
         cards = self.hardware.conditions
-        self._tell(self.hardware.look(moment) if self.hardware.turn(now) else cards.waiting(), moment, told, cards)
+        found = self._guarded(
+            "GPUs", lambda: self.hardware.look(moment) if self.hardware.turn(now) else cards.waiting()
+        )
+        self._tell(found, moment, told, cards)
         if self.due is not None and now >= self.due:
             self.live(now, told)
         else:
@@ -70,6 +73,14 @@ class Voice:
         """All that are open."""
         for book in self._books():
             yield from book
+
+    def _guarded(self, what: str, ask: Callable[[], tuple[Change, ...]]) -> tuple[Change, ...]:
+        """What ``ask`` answers; nothing, and why it is shown, where it raises: it is asked again at the next turn."""
+        try:
+            return ask()
+        except Exception as error:  # noqa: BLE001 - the guarded border around a run's judgement
+            self.judged.quarantined[what] = repr(error)[:300]
+            return ()
 
     def _books(self) -> tuple[Book, ...]:
         return self.incidents, self.findings, self.life.conditions, self.hardware.conditions

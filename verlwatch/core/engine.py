@@ -42,6 +42,8 @@ _VERSIONS = {
     "agent": AGENT_STATE_VERSION,
     "silence": SILENCE_STATE_VERSION,
 }
+MOST_TROUBLES = 32
+"""So many parts of a run that raise are told apart."""
 SILENT_S = 86_400.0
 """A run of which nothing was heard for so long may be forgotten where there is no room for another."""
 
@@ -227,7 +229,9 @@ class Engine(Reads):
                     told.gpus += row_of(run.name, record, run.hardware.cards.cards, now)
             except Exception as error:  # noqa: BLE001 - no record may end the watcher: it would be read again for ever
                 origin = record.origin
-                run.judged.quarantined[f"a {origin.kind} record"] = f"{error!r}, last at byte {origin.end}"[:300]
+                part, known = f"a {origin.kind} record", run.judged.quarantined
+                part = part if part in known or len(known) < MOST_TROUBLES else "further records"
+                known[part] = f"{error!r}, last at byte {origin.end}"[:300]
 
     def _begin(self, name: str, now: float, told: Told, forgotten: list[State]) -> Run | None:
         """A new run; where there are too many it takes the place of the one that has been silent longest, if any is."""

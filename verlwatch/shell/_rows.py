@@ -65,7 +65,10 @@ def pack(data: Any) -> bytes:
     orjson writes the shortest digits that read back to the same float, but null for a number that is not finite;
     only then the slower standard library, which has names for those, takes over.
     """
-    blob = orjson.dumps(data)
+    try:
+        blob = orjson.dumps(data)
+    except TypeError:  # a whole number of more than 64 bits, a text that is no UTF-8
+        return json.dumps(data, separators=(",", ":")).encode()
     if b"null" in blob and not _is_finite(data):
         return json.dumps(data, separators=(",", ":")).encode()
     return blob

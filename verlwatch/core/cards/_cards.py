@@ -26,7 +26,7 @@ from verlwatch.core.cards._openings import Openings
 from verlwatch.core.cards._rows import Reading, Rows
 from verlwatch.core.cards._smi import SmiRows
 from verlwatch.core.cards._view import not_compared, table_of, view_of
-from verlwatch.core.rules import MEMORY_RULES, MemoryView
+from verlwatch.core.rules import MEMORY_RULES, MemoryView, asked
 from verlwatch.core.types import Diagnosis, Event
 
 STATE_VERSION = 1
@@ -62,6 +62,8 @@ class Cards(Openings):
         self._judged_at = self._sampled_at = self._saved_at = float("-inf")
         self._busy_since: float | None = None
         self._gone, self._by_log = 0, False
+        self.troubles: dict[str, str] = {}
+        """Rule that raises -> why."""
         self._stepped_at: float | None = None
         self._step_s: deque[float] = deque(maxlen=9)
 
@@ -184,7 +186,7 @@ class Cards(Openings):
     def diagnose(self, step: int, now: float, told: frozenset[str] = frozenset()) -> tuple[Diagnosis, ...]:
         """What holds of the cards, by every rule."""
         self.changed = False
-        return tuple(found for rule in MEMORY_RULES for found in rule.diagnose(self.view(step, now, told)))
+        return tuple(asked(MEMORY_RULES, self.view(step, now, told), self.troubles))
 
     def members(self) -> dict[int, list[Card]]:
         """Cards by group."""

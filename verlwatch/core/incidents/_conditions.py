@@ -26,6 +26,9 @@ from verlwatch.core.incidents._policy import Policy
 from verlwatch.core.incidents._reason import news
 from verlwatch.core.types import ClosedAs, Diagnosis, Incident
 
+MOST_LATELY = 256
+"""Closed ones that are remembered: a run may make no step for long."""
+
 
 class Conditions:
     """Those of one run: at most one open incident for each subject."""
@@ -122,7 +125,8 @@ class Conditions:
 
     def forget(self, attempt: int, step: int) -> None:
         """Lets go of closed incidents whose end is told and which are too long ago to come back."""
-        self._lately = [one for one in self._lately if is_untold(one) or self._may_come_back(one, attempt, step)]
+        kept = [one for one in self._lately if is_untold(one) or self._may_come_back(one, attempt, step)]
+        self._lately = kept[-MOST_LATELY:]
 
     # ------------------------------------------------------------------------------------------------ one incident
     def _opened(self, diagnosis: Diagnosis, moment: Moment) -> Change:

@@ -16,7 +16,8 @@ SETTLE_S, MOST_SETTLE_S = 4.0, 15.0
 """So long after the last of them, and at most so long after the first, they are told."""
 GONE_S = 2.0
 """The same for a process that is gone: its last lines are there already."""
-MOST = 48
+MOST, MOST_SAID, LONGEST = 48, 48, 1000
+"""Faults, attributes of each and characters of their texts that are kept."""
 _SURE = frozenset({"worker_died"})
 """Faults that a log gives as warnings, and that no run survives."""
 _ENDS = frozenset({
@@ -55,13 +56,13 @@ class Evidence:
             kind = str(said.get("class", ""))
             if len(self.faults) < MOST:
                 writer = event.origin.writer.name
-                self.faults.append(Fault(kind, said, event.excerpt, event.severity, writer, now))
+                self.faults.append(Fault(kind, _brief(said), event.excerpt, event.severity, writer, now))
             return event.severity == "critical" or kind in _SURE
         if event.name == "process" and said.get("state") == "gone":
-            self.gone = said
+            self.gone = _brief(said)
             return True
         if event.name == "job":
-            self.job = said
+            self.job = _brief(said)
             return said.get("state") in _ENDS
         if event.name == "wandb_summary" and is_current:
             self.ended = "wandb's summary"
@@ -115,3 +116,8 @@ class Evidence:
         self.gone, self.job, self.ended = data["gone"], data["job"], data["ended"]
         self.is_old = data["is_old"]
         self._first_at, self._due_at = data["times"]
+
+
+def _brief(said: Attributes) -> Attributes:
+    """What is kept of it with every commit, however much an agent says."""
+    return {name: fact[:LONGEST] if isinstance(fact, str) else fact for name, fact in list(said.items())[:MOST_SAID]}

@@ -19,7 +19,7 @@ from verlwatch.core.life._ledger import Ledger
 from verlwatch.core.life._sight import FRESH_S, Sight, Sights
 from verlwatch.core.life._stage import MILESTONES, STARTS, Stages
 from verlwatch.core.phases import PHASES, STEP
-from verlwatch.core.rules import LIFE_RULES, SUBJECT, Allowance, LifeView, Printing, blind
+from verlwatch.core.rules import LIFE_RULES, SUBJECT, Allowance, LifeView, Printing, asked, blind
 from verlwatch.core.settings import Settings
 from verlwatch.core.types import Event, RunState
 from verlwatch.core.words import duration
@@ -76,6 +76,8 @@ class Life:
         self._is_blind = False
         self._outcome = ""
         self._rule = ""  # that holds of the run now
+        self.troubles: dict[str, str] = {}
+        """Rule that raises -> why."""
 
     # ------------------------------------------------------------------------------------------------ what is heard
     def heard(self, now: float, *, history: bool) -> None:
@@ -161,7 +163,7 @@ class Life:
         self.clocks.turn(now)
         self.evidence.turn(now)
         view = self._view(now, gpus, final=final)
-        found = [d for rule in LIFE_RULES for d in rule.diagnose(view)]
+        found = asked(LIFE_RULES, view, self.troubles)
         holding = [d for d in found if d.severity != "info"]
         unknown = self._unknown(view)
         outcomes = {SUBJECT: self._outcome or self._resumed(), blind.SUBJECT: "its logs can be read again"}

@@ -35,6 +35,8 @@ _BARS = {
     "generate": "gen",
 }
 
+ENGINES = 1024
+"""So many are counted."""
 COUNTED_S = 60.0
 """Engines that worked and have not counted for so long say nothing of now; idle ones print nothing any more."""
 
@@ -101,6 +103,8 @@ class Stages:
             self.now = Stage(self.now.name, now, f"starting: {said['head']}")
 
     def _engine(self, engine: str, running: int, now: float) -> None:
+        if engine not in self._running and len(self._running) >= ENGINES:
+            del self._running[next(iter(self._running))]
         self._running[engine] = running
         self._counted_at = now
 

@@ -7,7 +7,8 @@ pure function that says what holds now.  A diagnosis lasts as long as the rule r
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import MutableMapping, Sequence
+from typing import Protocol, TypeVar
 
 from verlwatch.core.rules import (
     aborted,
@@ -108,8 +109,11 @@ __all__ = [
     "Span",
     "Stage",
     "View",
+    "asked",
     "gb",
 ]
+
+_View_contra = TypeVar("_View_contra", contravariant=True)
 
 
 class Rule(Protocol):
@@ -204,3 +208,22 @@ MEMORY_RULES: tuple[MemoryRule, ...] = (
     gpu_missing,
 )
 """Of what two rules say about the same card the later one counts."""
+
+
+class _Asked(Protocol[_View_contra]):
+    NAME: str
+
+    def diagnose(self, view: _View_contra, /) -> tuple[Diagnosis, ...]: ...
+
+
+def asked(
+    rules: Sequence[_Asked[_View_contra]], view: _View_contra, troubles: MutableMapping[str, str]
+) -> list[Diagnosis]:
+    """What all of ``rules`` say; of one that raises ``troubles`` say why, and the others are asked all the same."""
+    found: list[Diagnosis] = []
+    for rule in rules:
+        try:
+            found += rule.diagnose(view)
+        except Exception as error:  # noqa: BLE001 - the guarded border around a run's judgement
+            troubles[rule.NAME] = repr(error)[:300]
+    return found
