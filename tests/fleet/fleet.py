@@ -18,7 +18,6 @@ from aiohttp import web
 from tests.conftest import DATA, SOAK
 from tests.daemon.harness import Daemon, Sink, projection
 from tests.fleet.network import Host, Network
-from verlwatch.core.fleet import AGENT_RULES
 
 HUB = "hub"
 HUB_PORT, SINK_PORT = 9878, 9000
@@ -185,7 +184,7 @@ class Fleet:
 
     def told(self) -> set[tuple[str, str]]:
         """Ids and reasons of the messages about runs."""
-        return {(key, body["reason"]) for _, key, body in self.sink.received if body["rule"] not in AGENT_RULES}
+        return {(key, body["reason"]) for _, key, body in self.sink.received if not body["run"].startswith("agent ")}
 
     def _secret(self, name: str, text: str) -> None:
         file = self.folder / f"{name}.token"

@@ -136,15 +136,15 @@ def said_of_an_agent() -> list[Message]:
 def test_what_a_hub_says_of_an_agent_is_said_in_chinese() -> None:
     messages = [in_language(message, "zh") for message in said_of_an_agent()]
     assert [message.title for message in messages] == [
-        "采集端 node-7 已失联 60 秒",
-        "采集端 node-7 恢复联系，距首次告知 239 秒",
-        "采集端 node-7 的 3 个文件中有 1 个无法读取",
-        "采集端 node-7 又能读取全部文件，距首次告知 540 秒",
-        "采集端 node-7 已失联 60 秒",
-        "采集端 node-7 不再需要，距首次告知 40 秒",
+        "agent node-7：已失联 60 秒",
+        "agent node-7：恢复联系",
+        "agent node-7：3 个文件中有 1 个无法读取",
+        "agent node-7：又能读取全部文件",
+        "agent node-7：已失联 60 秒",
+        "agent node-7：不再需要",
     ]
     assert messages[0].summary == "它读取的 3 个文件（run-a, run-b）在其恢复之前无人监视。"
-    assert messages[1].summary == "此前：采集端 node-7 已失联 60 秒。"
+    assert messages[1].summary == "此前：已失联 60 秒；发现之后 239 秒结束。"
     assert messages[2].summary == "在能读取之前，不知道它们关于 run-a, run-b 说了什么。"
     assert messages[2].evidence == ("/logs/train.log",)
     for message in messages:

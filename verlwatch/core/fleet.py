@@ -10,35 +10,29 @@ are told neither as slow nor as stuck because of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
-from verlwatch.core._telling import Told, calm, notify, record
-from verlwatch.core.incidents import (
-    NO_NEWS,
-    Moment,
-    Silences,
-    duration,
-    incident_from,
-    incident_id,
-    incident_state,
-    reason,
-)
+from verlwatch.core._telling import Told, calm, tell
+from verlwatch.core.incidents import Change, Conditions, Context, Moment, Policy, Silences
 from verlwatch.core.life import AGENT, Sight
 from verlwatch.core.settings import Settings
-from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Message, Reason, State
+from verlwatch.core.types import Diagnosis, Incident, State
+from verlwatch.core.words import duration
 
 LOST_S = 60.0
 BLIND_S = 60.0
 LATE_S = 25.0
 """An agent says every ten seconds that it lives: later than this its runs are not seen."""
-STATE_VERSION = 2
+STATE_VERSION = 3
 _NAMED = 5
-
-AgentRule = Literal["agent_lost", "blind"]
-AGENT_RULES: tuple[AgentRule, ...] = get_args(AgentRule)
-"""The rules about agents; their incidents have no steps and no ratio."""
+_APART = Policy(reopen_steps=-1)
+"""An agent has no steps: what comes back is another incident."""
+_HEARD, _READS = "agent", "files"
+"""What incidents of an agent are about."""
+_OUTCOMES = {_HEARD: "heard again", _READS: "can read all its files again"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +51,19 @@ class AgentReport:
 
 @dataclass(slots=True)
 class _Agent:
-    """What is known of one agent; ``episodes`` counts its incidents, so that no two have the same id."""
+    """What is known of one agent."""
 
     report: AgentReport
     seen_at: float
     blind_since: float | None = None
-    episodes: int = 0
-    incidents: dict[AgentRule, Incident] = field(default_factory=dict)
+    conditions: Conditions = field(default_factory=lambda: Conditions(_APART))
     is_heard: bool = False
     """Whether it has said anything since the hub's own start."""
-    ended: list[Incident] = field(default_factory=list)
-    """Closed, and not yet told to those who know that they were open."""
+
+    @property
+    def subject(self) -> str:
+        """What stands in place of a run's name in what is told of it."""
+        return f"{AGENT}{self.report.name}"
 
 
 class Fleet:
@@ -84,18 +80,17 @@ class Fleet:
     def incidents(self) -> Iterator[Incident]:
         """What is open."""
         for agent in self._agents.values():
-            yield from agent.incidents.values()
+            yield from agent.conditions
 
     def expect(self, names: Collection[str], now: float, told: Told) -> None:
         """From now on these agents are expected and no others; the time in which nobody listened does not count."""
         self._expected = frozenset(names)
-        for name in list(self._agents):
+        for name, agent in list(self._agents.items()):
             if name in names:
-                self._agents[name].seen_at = now
+                agent.seen_at = now
             else:
-                agent = self._agents[name]
-                for rule in list(agent.incidents):
-                    self._close(agent, rule, "expired", now, told)
+                moment = _moment(agent, now)
+                self._tell(agent, agent.conditions.finish(moment, "expired", "no longer expected"), moment, told)
                 del self._agents[name]
                 self._dirty.add(name)
 
@@ -110,14 +105,10 @@ class Fleet:
         if agent.report.runs != report.runs:
             self._dirty.add(report.name)
         agent.report, agent.seen_at, agent.is_heard = report, now, True
-        if "agent_lost" in agent.incidents:
-            self._close(agent, "agent_lost", "resolved", now, told)
-        if report.unreadable:
-            agent.blind_since = now if agent.blind_since is None else min(now, agent.blind_since)
-        else:
+        if not report.unreadable:
             agent.blind_since = None
-            if "blind" in agent.incidents:
-                self._close(agent, "blind", "resolved", now, told)
+        else:
+            agent.blind_since = now if agent.blind_since is None else min(now, agent.blind_since)
         self._look(agent, now, told)
 
     def tick(self, now: float, told: Told) -> None:
@@ -132,7 +123,7 @@ class Fleet:
 
     def sights(self, now: float) -> Iterator[Sight]:
         """How the runs of each agent are seen: not while it is silent, not up to now while it ships what it has."""
-        for name, agent in self._agents.items():
+        for agent in self._agents.values():
             report = agent.report
             silent = now - agent.seen_at >= LATE_S
             error = f"nothing is heard of it for {duration(now - agent.seen_at)}" if silent else ""
@@ -140,79 +131,22 @@ class Fleet:
                 error = f"it cannot read {report.unreadable[0]}"
             behind = report.waiting > 0 or not agent.is_heard
             for run in report.runs:
-                yield Sight(f"{AGENT}{name}", run, not error, error, behind)
+                yield Sight(agent.subject, run, not error, error, behind)
 
     def _look(self, agent: _Agent, now: float, told: Told) -> None:
-        if "agent_lost" not in agent.incidents and now - agent.seen_at >= LOST_S:
-            self._open(agent, "agent_lost", now)
-        if "blind" not in agent.incidents and agent.blind_since is not None and now - agent.blind_since >= BLIND_S:
-            self._open(agent, "blind", now)
-        for rule, incident in agent.incidents.items():
-            agent.incidents[rule] = self._tell(agent, incident, now, told)
-        after = [self._tell(agent, incident, now, told) for incident in agent.ended]
-        agent.ended = [incident for incident in after if incident.held]
-
-    # ------------------------------------------------------------------------------------------------ telling
-    def _open(self, agent: _Agent, rule: AgentRule, now: float) -> None:
-        agent.episodes += 1
-        report = agent.report
-        advice: tuple[str, ...]
-        if rule == "agent_lost":
-            title = f"nothing heard of agent {report.name} for {duration(now - agent.seen_at)}"
-            evidence: tuple[str, ...] = ()
-            advice = (
-                f"see on {report.name} whether the host is up and `systemctl status verlwatch` says active",
-                "see whether it reaches the hub: its own status page names the last error",
-            )
-        else:
-            title = f"agent {report.name} cannot read {len(report.unreadable)} of its {report.sources} files"
-            evidence = report.unreadable[:_NAMED]
-            advice = (f"see on {report.name}, with `verlwatch status`, what keeps it from reading: permissions, disk",)
-        diagnosis = Diagnosis(
-            rule, f"agent {report.name}", report.name, "warning", 0, 0, 1.0, 0.0, 0.0, 0.0, title, evidence, advice,
-            scope=(("host", report.name),),
-        )  # fmt: skip
-        key = incident_id(diagnosis.run, agent.episodes, rule, 0)
-        agent.incidents[rule] = Incident(
-            key, diagnosis.run, agent.episodes, "firing", "warning", (diagnosis,), 0, now, 1.0
-        )
-
-    def _close(self, agent: _Agent, rule: AgentRule, closed_as: ClosedAs, now: float, told: Told) -> None:
-        """Ends an incident."""
-        closed = replace(agent.incidents.pop(rule), state="closed", closed_as=closed_as, closed_step=0)
-        after = self._tell(agent, closed, now, told)
-        if after.held:
-            agent.ended.append(after)
-
-    def _tell(self, agent: _Agent, incident: Incident, now: float, told: Told) -> Incident:
-        """Says what is worth saying of an incident; the incident as it remembers that."""
-        noted = record(incident, Moment(incident.run, incident.attempt, 0, now), told)
-        quiet = calm(noted, now, self.settings, self.silences)
-        verdict = reason(noted, quiet, now, self.settings.policy)
-        if verdict.reason is not None:
-            noted = notify(noted, self._message(agent, noted, verdict.reason, now), self.settings, told)
-        else:
-            is_over = noted.state == "closed" and not noted.told
-            noted = replace(noted, held="" if is_over or verdict.held in NO_NEWS else str(verdict))
-        if noted != incident:
+        moment, conditions = _moment(agent, now), agent.conditions
+        before = conditions.state()
+        changes = conditions.update(tuple(_holding(agent, now)), moment, _OUTCOMES, _unknown(agent))
+        self._tell(agent, changes, moment, told)
+        conditions.forget(moment.attempt, moment.step)
+        if conditions.state() != before:
             self._dirty.add(agent.report.name)
-        return noted
 
-    def _message(self, agent: _Agent, incident: Incident, why: Reason, now: float) -> Message:
-        lead = incident.diagnoses[0]
-        is_open = incident.state != "closed"
-        title, summary = _words(agent, incident, now)
-        return Message(
-            incident.id, why, incident.run, lead.rule, lead.subject, incident.severity, title, summary,
-            0, 0, 1.0, 0.0, 0.0,
-            evidence=lead.evidence if is_open else (),
-            advice=lead.advice if is_open else (),
-            closed_as=incident.closed_as,
-            opened_at=incident.opened_at,
-            at=now,
-            link=self.settings.link,
-            scope=lead.scope,
-        )  # fmt: skip
+    def _tell(self, agent: _Agent, changes: Iterable[Change], moment: Moment, told: Told) -> None:
+        quiet = partial(calm, now=moment.now, settings=self.settings, silences=self.silences)
+        context = Context(link=self.settings.link)
+        for incident in tell(changes, moment, quiet, lambda _: context, self.settings, told):
+            agent.conditions.note(incident)
 
     # ------------------------------------------------------------------------------------------------ state
     def states(self) -> list[State]:
@@ -226,41 +160,89 @@ class Fleet:
 
     def restore(self, name: str, data: Mapping[str, Any]) -> None:
         """Takes up an agent where it was; `expect` says since when somebody listens again."""
-        agent = _Agent(AgentReport(name, tuple(data["runs"]), data["sources"]), 0.0, None, data["episodes"])
-        agent.incidents = {rule: incident_from(incident) for rule, incident in data["open"].items()}
-        agent.ended = [incident_from(incident) for incident in data["ended"]]
-        self._agents[name] = agent
+        report = AgentReport(name, tuple(data["runs"]), data["sources"])
+        self._agents[name] = _Agent(report, 0.0, None, Conditions.from_state(data["conditions"], _APART))
 
 
 def _state(agent: _Agent) -> dict[str, Any]:
     return {
         "runs": list(agent.report.runs),
         "sources": agent.report.sources,
-        "episodes": agent.episodes,
-        "open": {rule: incident_state(incident) for rule, incident in agent.incidents.items()},
-        "ended": [incident_state(incident) for incident in agent.ended],
+        "conditions": agent.conditions.state(),
     }
 
 
-def _words(agent: _Agent, incident: Incident, now: float) -> tuple[str, str]:
-    """Title and summary."""
-    lead, report = incident.diagnoses[0], agent.report
-    runs = ", ".join(report.runs[:_NAMED]) or "no run yet"
-    if incident.state != "closed":
-        if lead.rule == "agent_lost":
-            return (
-                lead.summary,
-                f"The {report.sources} files that it reads, of {runs}, are not watched until it is back.",
-            )
-        return lead.summary, f"What they say of {runs} is not known until it can."
-    good = {"agent_lost": "is heard again", "blind": "can read all its files again"}[lead.rule]
-    what = good if incident.closed_as == "resolved" else "is no longer expected"
-    lasted = duration(max(0.0, now - incident.opened_at))
-    return f"agent {report.name} {what}, {lasted} after it was told", f"It was: {lead.summary}."
+def _moment(agent: _Agent, now: float) -> Moment:
+    return Moment(agent.subject, 1, 0, now)
+
+
+def _holding(agent: _Agent, now: float) -> Iterator[Diagnosis]:
+    """What is wrong with it now."""
+    if now - agent.seen_at >= LOST_S:
+        is_known = _HEARD in agent.conditions
+        yield agent.conditions[_HEARD].diagnoses[0] if is_known else _lost(agent, now - agent.seen_at)
+    if agent.blind_since is not None and now - agent.blind_since >= BLIND_S:
+        yield _blind(agent)
+
+
+def _unknown(agent: _Agent) -> frozenset[str]:
+    """What may last though that is not known: nothing was heard of it yet, or its files have troubled it before."""
+    if not agent.is_heard:
+        return frozenset(_OUTCOMES)
+    return frozenset({_READS} if agent.report.unreadable else ())
+
+
+def _lost(agent: _Agent, silent_s: float) -> Diagnosis:
+    report = agent.report
+    return _diagnosis(
+        agent,
+        "agent_lost",
+        _HEARD,
+        f"nothing heard of it for {duration(silent_s)}",
+        f"The {report.sources} files that it reads, of {_runs(report)}, are not watched until it is back",
+        advice=(
+            f"see on {report.name} whether the host is up and `systemctl status verlwatch` says active",
+            "see whether it reaches the hub: its own status page names the last error",
+        ),
+    )
+
+
+def _blind(agent: _Agent) -> Diagnosis:
+    report = agent.report
+    return _diagnosis(
+        agent,
+        "blind",
+        _READS,
+        f"cannot read {len(report.unreadable)} of its {report.sources} files",
+        f"What they say of {_runs(report)} is not known until it can",
+        evidence=report.unreadable[:_NAMED],
+        advice=(f"see on {report.name}, with `verlwatch status`, what keeps it from reading: permissions, disk",),
+    )
+
+
+def _diagnosis(
+    agent: _Agent,
+    rule: str,
+    subject: str,
+    title: str,
+    summary: str,
+    *,
+    evidence: tuple[str, ...] = (),
+    advice: tuple[str, ...],
+) -> Diagnosis:
+    return Diagnosis(
+        rule, agent.subject, subject, "warning", 0, 0, 1.0, 0.0, 0.0, 0.0, summary, evidence, advice,
+        scope=(("host", agent.report.name),),
+        title=title,
+    )  # fmt: skip
+
+
+def _runs(report: AgentReport) -> str:
+    return ", ".join(report.runs[:_NAMED]) or "no run yet"
 
 
 def _due(agent: _Agent) -> Iterator[float]:
-    if "agent_lost" not in agent.incidents:
+    if _HEARD not in agent.conditions:
         yield agent.seen_at + LOST_S
-    if agent.blind_since is not None and "blind" not in agent.incidents:
+    if agent.blind_since is not None and _READS not in agent.conditions:
         yield agent.blind_since + BLIND_S

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import tzinfo
 
-from verlwatch.core.fleet import AGENT_RULES
 from verlwatch.core.metrics import MEASURES
 from verlwatch.core.phases import JUDGED, STEP
 from verlwatch.shell.http._gpus import cards
@@ -149,10 +148,9 @@ def _incident(one: IncidentStatus, now: float, zone: tzinfo | None) -> Html:
         f"{number(one.before, unit)} → {number(one.after, unit)} ({ratio(one.ratio)})" if known else ratio(one.ratio)
     )
     what = f" · {one.phase} · {change}"
-    if one.rule in AGENT_RULES:  # it has no steps and no measure
-        since, what = one.closed_as or "open", ""
-    elif one.ratio is None:
-        since, what = f"at step {one.opened_step}{ended}", ""
+    if one.ratio is None:
+        has_steps = one.opened_step > 0  # neither an agent has any, nor a run before its first
+        since, what = f"at step {one.opened_step}{ended}" if has_steps else one.closed_as or "open", ""
     return tag(
         "article",
         tag("h3", one.summary),

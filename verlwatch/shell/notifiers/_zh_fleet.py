@@ -8,17 +8,11 @@ from verlwatch.shell.notifiers._zh_rule import Words
 WORDS = Words(
     rules=("agent_lost",),
     titles=(
-        (r"nothing heard of agent (\S+) for (.+)", "采集端 {0} 已失联 {1:n}"),
-        (
-            r"agent (\S+) cannot read ([0-9]+) of its ([0-9]+) files",
-            "采集端 {0} 的 {2} 个文件中有 {1} 个无法读取",
-        ),
-        (r"agent (\S+) is heard again, (.+) after it was told", "采集端 {0} 恢复联系，距首次告知 {1:n}"),
-        (
-            r"agent (\S+) can read all its files again, (.+) after it was told",
-            "采集端 {0} 又能读取全部文件，距首次告知 {1:n}",
-        ),
-        (r"agent (\S+) is no longer expected, (.+) after it was told", "采集端 {0} 不再需要，距首次告知 {1:n}"),
+        (r"nothing heard of it for (.+)", "已失联 {0:n}"),
+        (r"cannot read ([0-9]+) of its ([0-9]+) files", "{1} 个文件中有 {0} 个无法读取"),
+        (r"heard again", "恢复联系"),
+        (r"can read all its files again", "又能读取全部文件"),
+        (r"no longer expected", "不再需要"),
         (
             r"The ([0-9]+) files that it reads, of (.+), are not watched until it is back",
             "它读取的 {0} 个文件（{1:v}）在其恢复之前无人监视",
