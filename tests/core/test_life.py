@@ -34,6 +34,31 @@ def stuck(watched: Watched, seconds: float = 300.0) -> None:
     assert watched.told == [("opened", "stalled", 600 + ALLOWED_S)]
 
 
+# -------------------------------------------------------------------------------------------------- short steps
+def test_a_run_of_short_steps_that_hangs_while_an_engine_prints_is_told_once_until_it_is_critical() -> None:
+    watched = Watched()
+    watched.say("Total training steps: 100", "Training from scratch")
+    watched.steps(1, 10, gen=1.5, update_actor=0.5)
+    for _ in range(30):
+        watched.wait(2)
+        watched.say("INFO: GET /health 200 OK")
+    assert watched.told == [("opened", "stalled", 30), ("escalated", "stalled", 50)]
+
+
+def test_a_traceback_that_is_complete_after_the_end_of_its_process_is_told_with_it(run: Watched) -> None:
+    run.raw(
+        "Traceback (most recent call last):",
+        '  File "/opt/verl/trainer/main_ppo.py", line 64, in main',
+        "    run_ppo(config)",
+        "ray.exceptions.RayTaskError(KeyError): ray::TaskRunner.run() (pid=7, ip=10.0.0.7, repr=<main_ppo.TaskRunner>)",
+        '  File "/a/reward.py", line 17, in compute_score',
+        "KeyError: 'gsm9k'",
+    )
+    run.observe("process", pid=7, name="ray::TaskRunner", role="trainer", state="gone", exit="code 1")
+    run.wait(30)
+    assert [rule for _, rule, _ in run.told] == ["crashed"]
+
+
 # -------------------------------------------------------------------------------------------------- restarts
 def test_a_restart_in_the_middle_of_a_stall_tells_nothing_twice(run: Watched) -> None:
     stuck(run)

@@ -59,6 +59,8 @@ TABLE: Sequence[Row] = [
     ("nothing has changed", FIRING, NOTHING, None, "nothing new"),
     ("it lasts a step longer", replace(FIRING, lost_s=99.0), NOTHING, None, "nothing new"),
     ("the slow step turns out to last", told(diagnoses=lead(rule="phase_shift")), NOTHING, "escalated", None),
+    ("lines come again", told(said(rule="silent"), diagnoses=lead(rule="stalled")), NOTHING, None, "nothing new"),
+    ("it is late, and then dead", told(said(rule="silent"), diagnoses=lead(rule="killed")), NOTHING, "escalated", None),
     ("it becomes critical", told(severity="critical"), NOTHING, "escalated", None),
     ("it becomes less severe", told(said(severity="critical")), NOTHING, None, "nothing new"),
     ("it grows by a quarter", told(diagnoses=GROWN), NOTHING, "updated", None),

@@ -155,6 +155,26 @@ def test_it_is_silent_too_when_it_was_never_so_quiet_though_the_step_is_not_late
     assert len(silent.diagnose(replace(VIEW, waited_s=400.0, heard_s=300.0, allowed=Allowance(3600.0, "")))) == 1
 
 
+def test_no_run_is_silent_before_lines_that_tell_of_nothing_would_have_been_told() -> None:
+    short = replace(VIEW, waited_s=12.0, heard_s=12.0, allowed=Allowance(10.0, ""))
+    assert silent.diagnose(short) == ()
+    (found,) = stalled.diagnose(short)
+    assert found.evidence == ("no line that tells of progress has come since",)
+    longer = replace(short, waited_s=15.0, heard_s=15.0)
+    assert stalled.diagnose(longer) == ()
+    assert title(silent, longer) == "silent: no line for 15 s after step 12 of 200"
+
+
+def test_a_line_that_was_cut_at_two_lengths_is_quoted_once() -> None:
+    text = "CUDA out of memory. " + 30 * "Tried to allocate "
+    view = with_faults(
+        fault("device_oom", exception="torch.OutOfMemoryError", text=text[:280]),
+        fault("device_oom")._replace(excerpt=f"torch.OutOfMemoryError: {text[:310]}…"),
+    )
+    (found,) = device_oom.diagnose(view)
+    assert [line[:40] for line in found.evidence] == ["torch.OutOfMemoryError: CUDA out of memo"]
+
+
 @pytest.mark.parametrize("rule", [silent, stalled])
 def test_what_is_not_judged_is_not_late(rule: LifeRule) -> None:
     assert rule.diagnose(replace(FIRES[rule.NAME], waited_s=None)) == ()

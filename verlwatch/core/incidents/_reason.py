@@ -22,6 +22,9 @@ HOUR_S = 3600.0
 MUTE_S = 900.0
 """So long at most a validation, a checkpoint or a resume keeps an incident from being told."""
 
+LATE = frozenset({"stalled", "silent"})
+"""Rules of one and the same: that a run is late, with lines that come or without."""
+
 Mute = Literal["validation", "checkpoint", "resume", "told as a stall"]
 Held = Literal[
     "nothing new",
@@ -89,7 +92,7 @@ def news(last: Notice | None, incident: Incident) -> Reason | None:
         return "escalated"
     if lead.subject != phase:
         return "updated"
-    if lead.rule != rule:
+    if lead.rule != rule and not {lead.rule, rule} <= LATE:
         return "escalated"
     factor = lead.ratio / last.ratio if last.ratio > 0 else 1.0
     return "updated" if factor >= MOVED or factor <= 1 / MOVED else None

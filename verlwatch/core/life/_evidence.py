@@ -14,8 +14,11 @@ from verlwatch.core.types import Event
 
 SETTLE_S, MOST_SETTLE_S = 4.0, 15.0
 """So long after the last of them, and at most so long after the first, they are told."""
-GONE_S = 2.0
-"""The same for a process that is gone: its last lines are there already."""
+GONE_S = 3.0
+"""The same for a process that is gone: its last lines are there already, but a traceback is closed only 2 s later.
+
+Told before, one death would be told twice, first without its reason.
+"""
 MOST, MOST_SAID, LONGEST = 48, 48, 1000
 """Faults, attributes of each and characters of their texts that are kept."""
 _SURE = frozenset({"worker_died"})

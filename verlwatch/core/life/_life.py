@@ -300,7 +300,7 @@ class Life:
             job=evidence.job if told else {},
             ended=evidence.ended if told else "",
             is_over=self.is_over,
-            lived_s=lived_s if self.is_timed else self.ledger.whole_s,
+            lived_s=max(lived_s, self.ledger.whole_s),  # a log that was read late shows less
             ledger=tuple(self.ledger.facts(gpus, lived_s)),
         )
 

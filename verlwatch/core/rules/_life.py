@@ -10,6 +10,8 @@ from verlwatch.core.words import duration
 
 EXCERPTS = 8
 """Lines of the log that a message quotes."""
+ALIKE = 250
+"""Lines that begin with so many equal characters are the same."""
 
 
 def found(
@@ -38,12 +40,21 @@ def found(
         after=0.0,
         cost_s=0.0,
         summary=summary or title,
-        evidence=tuple(dict.fromkeys(line for line in evidence if line))[:EXCERPTS],
+        evidence=_unlike(evidence),
         advice=advice,
         scope=scope,
         title=title,
         facts=tuple((label, value) for label, value in facts if value),
     )
+
+
+def _unlike(lines: Iterable[str]) -> tuple[str, ...]:
+    """Each line once: the same one may have been cut at different lengths."""
+    first: dict[str, str] = {}
+    for line in lines:
+        if line:
+            first.setdefault(line[:ALIKE], line)
+    return tuple(first.values())[:EXCERPTS]
 
 
 def death(

@@ -19,8 +19,11 @@ NEEDS = "step lines that arrive while they are printed; where it hangs is told b
 TURN_ON = "`VERL_LOGGING_LEVEL=DEBUG` and `rollout.disable_log_stats=False` tell in which phase it hangs"
 CRITICAL = 3.0
 """So many times the allowance, and it is critical."""
-SILENT = 0.5
-"""A run of which no line came for more than this share of the wait is silent, not stalled."""
+SILENT, SILENT_S = 0.5, 15.0
+"""A run of which no line came for more than this share of the wait is silent, not stalled.
+
+Nor for less than so many seconds: lines that say nothing of interest are told every 10 s (``core.lines.ACTIVITY_S``).
+"""
 
 
 def diagnose(view: LifeView) -> tuple[Diagnosis, ...]:
@@ -35,7 +38,7 @@ def diagnose(view: LifeView) -> tuple[Diagnosis, ...]:
             f"stuck{doing}: no progress for {duration(view.waited_s)} {view.since()}",
             severity="critical" if view.waited_s >= CRITICAL * view.allowed.seconds else "warning",
             facts=(*lateness(view), ("Still printing", "; ".join(_printing(view)))),
-            evidence=("lines still arrive, and none of them tells of progress",),
+            evidence=(PRINTS if view.heard_s < SILENT * view.waited_s else NO_SIGN,),
             advice=tuple(_advice(view)),
             summary=f"no progress for {duration(view.waited_s)}, where {duration(view.allowed.seconds)} are allowed",
         ),
@@ -49,9 +52,13 @@ NAMED = frozenset({
 """Stages that name where it hangs; the others only say after what."""
 
 
+PRINTS = "lines still arrive, and none of them tells of progress"
+NO_SIGN = "no line that tells of progress has come since"
+
+
 def is_silent(view: LifeView) -> bool:
     """Whether nothing at all has been heard for most of the wait."""
-    return view.waited_s is not None and view.heard_s >= SILENT * view.waited_s
+    return view.waited_s is not None and view.heard_s >= max(SILENT * view.waited_s, SILENT_S)
 
 
 def lateness(view: LifeView) -> Iterator[tuple[str, str]]:

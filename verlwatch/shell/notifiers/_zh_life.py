@@ -120,6 +120,7 @@ _VALUES = (
 )
 _EVIDENCE = (
     (r"no log of the run has grown since", "此后没有任何日志增长"),
+    (r"no line that tells of progress has come since", "此后没有一行表明有进展"),
     (r"lines still arrive, and none of them tells of progress", "仍有日志，但没有一行表明有进展"),
     (r"at (\S{1,200}:\S{1,20}) in (\S{1,200})", "位于 {0}，函数 {1}"),
     (r"in (.{1,200}) \(pid (\S{1,12})\)", "任务 {0}（pid {1}）"),
