@@ -13,7 +13,9 @@ from verlwatch.cli import COMMANDS, build_parser
 from verlwatch.core.lines import KINDS
 from verlwatch.core.rules import LIFE_RULES, MEMORY_RULES, RULES, LifeRule, MemoryRule, Rule
 from verlwatch.core.series import DETECTORS
+from verlwatch.shell.gpu import SOURCES
 from verlwatch.shell.notifiers import NOTIFIERS
+from verlwatch.shell.observers import OBSERVERS
 
 ALL_RULES: tuple[Rule | LifeRule | MemoryRule, ...] = (*RULES, *LIFE_RULES, *MEMORY_RULES)
 ROOT = Path(__file__).parents[1]
@@ -51,7 +53,7 @@ def test_documents_name_nothing_outside_the_repository(document: Path) -> None:
 
 def test_names_stand_where_contributing_says() -> None:
     places = re.findall(r"`(\w+)`\s\(`([\w/]+\.py)`\)", (ROOT / "CONTRIBUTING.md").read_text())
-    assert {"KINDS", "DETECTORS"} <= {name for name, _ in places}
+    assert {"KINDS", "DETECTORS", "OBSERVERS", "SOURCES"} <= {name for name, _ in places}
     for name, path in places:
         text = (ROOT / "verlwatch" / path).read_text()
         assert re.search(rf"^(?:class )?{name}\b.*[=:]", text, flags=re.MULTILINE), f"{name} is not in {path}"
@@ -89,6 +91,8 @@ def test_the_lists_are_what_their_folders_hold() -> None:
     assert public("core/rules") == {rule.NAME for rule in ALL_RULES}
     assert public("core/series") == {detector.__name__.lower() for detector in DETECTORS}
     assert public("shell/notifiers") == {notifier.TYPE for notifier in NOTIFIERS}
+    assert {source.__module__.rpartition(".")[2] for source in SOURCES} == public("shell/gpu") - {"prometheus"}
+    assert len(OBSERVERS) == len(public("shell/observers"))
 
 
 def test_every_detector_rule_and_notifier_explains_itself() -> None:

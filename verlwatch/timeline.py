@@ -22,11 +22,10 @@ from typing import NamedTuple
 import orjson
 
 from verlwatch.core.engine import Engine
-from verlwatch.core.life import Sight
+from verlwatch.core.life import OBSERVED, Sight
 from verlwatch.core.types import NOBODY, Chunk, Event, Extract, Origin
 from verlwatch.replay import LogError, Passage, pieces
 
-OBSERVERS = frozenset({"process", "slurm", "host", "gpu"})
 _WORDS = {"job": "slurm"}
 _TURNS = 10_000
 """So often at most the clock is looked at between two rows."""
@@ -149,7 +148,7 @@ def _wait(engine: Engine, now: float, until: float) -> Iterator[Passage]:
 
 def _observed(row: Row, run: str) -> Extract:
     kind = _WORDS.get(row.name, row.name)
-    if kind not in OBSERVERS:
+    if kind not in OBSERVED:
         raise TimelineError(f"{row.name} at {row.at:g} s: neither a log that was given, nor an observer, nor `end`")
     try:
         said = orjson.loads(row.what)
