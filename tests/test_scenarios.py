@@ -147,6 +147,10 @@ def test_the_command_replays_with_the_times_of_arrival(capsys: pytest.CaptureFix
         ("5 other.log 1\n", "other.log at 5 s: neither a log that was given, nor an observer, nor `end`"),
         ("5 run.log 9000\n", "run.log at 5 s: '9000' is no number of its"),
         ("5 process {]\n", "process at 5 s: "),
+        ("5 process [1, 2]\n", "process at 5 s: the attributes are an object of texts and numbers"),
+        ('5 process {"pid": [1]}\n', "process at 5 s: the attributes are an object of texts and numbers"),
+        ("5 run.log ²\n", "run.log at 5 s: '²' is no number of its"),
+        ("nan run.log 1\n", "timeline:1: nan s: rows stand in the order of time"),
     ],
 )
 def test_a_timeline_that_cannot_be_used_says_where(

@@ -15,6 +15,7 @@ their attributes as JSON (``name`` where it is not that word).  ``#`` begins a r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from verlwatch.core.types import NOBODY, Chunk, Event, Extract, Origin
 from verlwatch.replay import LogError, Passage, pieces
 
 _WORDS = {"job": "slurm"}
+_LINES = re.compile(r"[0-9]{1,12}")
 _TURNS = 10_000
 """So often at most the clock is looked at between two rows."""
 
@@ -124,7 +126,7 @@ class _Log:
 
     def upto(self, row: Row) -> tuple[bytes, int]:
         """What has come since, up to the end of so many lines, and where it begins."""
-        count = len(self._ends) if row.what == "all" else int(row.what) if row.what.isdigit() else -1
+        count = len(self._ends) if row.what == "all" else int(row.what) if _LINES.fullmatch(row.what) else -1
         if not 0 <= count <= len(self._ends):
             raise TimelineError(
                 f"{row.name} at {row.at:g} s: {row.what!r} is no number of its {len(self._ends)} lines, nor `all`"
@@ -154,5 +156,7 @@ def _observed(row: Row, run: str) -> Extract:
         said = orjson.loads(row.what)
     except orjson.JSONDecodeError as error:
         raise TimelineError(f"{row.name} at {row.at:g} s: {error}") from None
-    event = Event(Origin(kind, 0, 0, NOBODY, kind), said.pop("event", row.name), said, at=row.at)
+    if not isinstance(said, dict) or not all(isinstance(value, str | int | float) for value in said.values()):
+        raise TimelineError(f"{row.name} at {row.at:g} s: the attributes are an object of texts and numbers")
+    event = Event(Origin(kind, 0, 0, NOBODY, kind), str(said.pop("event", row.name)), said, at=row.at)
     return Extract(kind, run, (event,))

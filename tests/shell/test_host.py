@@ -220,3 +220,14 @@ async def test_it_looks_every_fifteen_seconds_and_ends_when_it_is_cancelled() ->
             await clock.advance(EVERY_S)
         running.cancel()
     assert asked[:3] == [0.0, 15.0, 30.0]
+
+
+async def test_a_directory_that_none_can_be_hangs_nobody() -> None:
+    host = Host(Inbox(), VirtualClock(0.0), config(), places=lambda: {"a": "/data\0/x"}, host="node-1")
+    host.ask(0.0)
+    async with asyncio.timeout(5):
+        while any(question.since is not None for question in host._questions.values()):
+            await asyncio.sleep(0.001)
+    assert isinstance(host._questions["/data\0/x"].answer, OSError)
+    host.ask(3600.0)
+    assert list(host.notices()) == []

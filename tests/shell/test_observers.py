@@ -10,8 +10,8 @@ import pytest
 from tests.fakes.clock import VirtualClock
 from verlwatch.config import Config
 from verlwatch.shell.inbox import Inbox
-from verlwatch.shell._kept_up import KeptUp
 from verlwatch.shell.observers import OBSERVERS, Around, Observer
+from verlwatch.shell.observers._kept_up import KeptUp
 
 NOTHING = Around(list, dict, dict)
 
@@ -54,7 +54,7 @@ async def test_an_observer_that_raises_is_shown_and_made_anew_by_the_configurati
     clock, looks, other = VirtualClock(1000.0), list[Config](), Config()
     kept = KeptUp(lambda config: Failing(looks, config), clock, Config())
     running = asyncio.ensure_future(kept.run())
-    await clock.idle()
+    await clock.parked(1)
     assert len(looks) == 1
     why, more = kept.notices()
     assert why.startswith("the observer of failing failed and is started again: UnicodeDecodeError")

@@ -579,3 +579,14 @@ def test_a_title_names_the_program_and_keeps_its_arguments_to_itself(
     (tmp_path / "cmdline").write_bytes(arguments)
     monkeypatch.setattr(_proc, "Path", lambda _: tmp_path / "cmdline")
     assert _proc.title(4711) == title
+
+
+def test_a_cgroup_whose_name_is_no_text_has_the_counter_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Path.read_text
+
+    def bytes_of(path: Path, encoding: str | None = None, errors: str | None = None) -> str:
+        named = str(path) == "/proc/4711/cgroup"
+        return b"0::/job-\xff\n".decode("utf-8", errors or "strict") if named else read(path, encoding, errors)
+
+    monkeypatch.setattr(Path, "read_text", bytes_of)
+    assert _proc.oom_counter(4711) == _proc.HOST_OOM

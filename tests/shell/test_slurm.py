@@ -144,6 +144,36 @@ def test_what_slurm_does_not_tell_is_told_with_what_to_do(cluster: FakeSlurm, mo
 
 
 @pytest.mark.parametrize(
+    "values",
+    [
+        {"ExitCode": "²:³"},
+        {"ExitCode": f"{'9' * 5000}:0"},
+        {"Restarts": "¹"},
+        {"EndTime": "²" * 3},
+        {"TimeLimit": f"{'9' * 5000}:00:00"},
+        {"ArrayTaskId": "3"},
+        {"HetJobId": "4712"},
+    ],
+)
+def test_garbage_is_told_as_what_cannot_be_read(cluster: FakeSlurm, values: dict[str, str]) -> None:
+    cluster.job("4711", **values)
+    assert trouble("4711") == "scontrol says of job 4711 what cannot be read; name its log with --log"
+
+
+def test_what_a_wrapper_of_scontrol_has_started_holds_up_nobody(cluster: FakeSlurm) -> None:
+    (cluster.folder / "bin/scontrol").write_text("#!/bin/sh\nsleep 60 & wait\n")
+    begun = time.monotonic()
+    assert trouble("4711", 0.2).startswith("scontrol does not answer within 0.2 s")
+    assert time.monotonic() - begun < 5
+
+
+def test_an_answer_without_end_is_none(cluster: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verlwatch.shell._program.MOST_BYTES", 1 << 20)
+    (cluster.folder / "bin/scontrol").write_text("#!/bin/sh\nexec yes\n")
+    assert trouble("4711") == "scontrol printed more than 1 MiB: that is no job"
+
+
+@pytest.mark.parametrize(
     ("nodes", "hosts"),
     [
         ("node[001-003,7],gpu-a", ("node001", "node002", "node003", "node7", "gpu-a")),

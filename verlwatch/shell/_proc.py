@@ -194,8 +194,8 @@ def oom_counter(pid: int) -> str:
     Of the cgroup alone, where the kernel counts so (5.2): sandboxes below it are killed for themselves.
     """
     with suppress(OSError):
-        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
-            _, controllers, group = line.split(":", 2)
+        for line in Path(f"/proc/{pid}/cgroup").read_text(errors="surrogateescape").split("\n"):
+            _, controllers, group = line.split(":", 2) if line.count(":") > 1 else ("", "", "/")
             if group == "/" or (controllers and "memory" not in controllers.split(",")):
                 continue
             folder = f"/sys/fs/cgroup{'/memory' if controllers else ''}{group}"

@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from datetime import datetime
 from itertools import chain, product
 from typing import NamedTuple
 
+from verlwatch.shell import _program
+from verlwatch.shell._program import UnansweredError
 from verlwatch.shell.printable import shortened
 
 TIMEOUT_S = 10.0
@@ -85,20 +86,21 @@ def ask(job: str, timeout_s: float = TIMEOUT_S) -> Job:
     program = shutil.which("scontrol")
     if program is None:
         raise SlurmError("scontrol is not found: this host has no Slurm, or its programs are not in $PATH")
-    environment = {**os.environ, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}
-    command = (program, "show", "job", job)
     try:
-        done = subprocess.run(  # noqa: S603 - Slurm's own program, and an id of digits
-            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False
-        )
-    except subprocess.TimeoutExpired:
+        done = _program.run((program, "show", "job", job), timeout_s, {"SLURM_TIME_FORMAT": "%s"})
+    except UnansweredError as error:
+        if not error.is_late:
+            raise SlurmError(f"scontrol {error}: that is no job") from None
         raise SlurmError(f"scontrol does not answer within {timeout_s:g} s; is the controller of Slurm up?") from None
     except OSError as error:
         raise SlurmError(f"{program}: {(error.strerror or 'cannot be run').lower()}") from None
-    said = done.stdout.decode("utf-8", "replace")
-    if done.returncode:
-        raise _refused(job, f"{said}\n{done.stderr.decode('utf-8', 'replace')}".strip())
-    return only(read(said), job)
+    said = done.out.decode("utf-8", "replace")
+    if done.code:
+        raise _refused(job, f"{said}\n{done.err.decode('utf-8', 'replace')}".strip())
+    try:
+        return only(read(said), job)
+    except (ValueError, KeyError, OverflowError):  # digits of another script, a year that is none, half a record
+        raise SlurmError(f"scontrol says of job {job} what cannot be read; name its log with --log") from None
 
 
 def read(text: str) -> list[dict[str, str]]:

@@ -72,6 +72,15 @@ def test_a_source_that_gives_nothing_is_passed_over_for_a_minute() -> None:
     assert choice.why_not == {}
 
 
+def test_a_source_that_raises_what_nobody_thought_of_does_not_keep_the_next_from_being_asked() -> None:
+    def broken() -> Sample:
+        raise ValueError("nine digits too many")
+
+    choice = Choice([kind("a", log=[], answers=broken), kind("b", log=[], answers=good)], _Time())
+    assert choice().source == "b"
+    assert choice.why_not == {"a": "unexpected: ValueError('nine digits too many')"}
+
+
 def test_why_no_source_gives_anything_is_told_each() -> None:
     choice = Choice([kind("a", log=[], answers=bad), kind("b", log=[], answers=bad)], _Time())
     for _ in range(2):

@@ -128,6 +128,15 @@ def test_a_program_that_does_not_end_is_killed_with_its_children(program: Progra
     assert _is_gone(child)
 
 
+def test_what_prints_without_end_is_killed(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verlwatch.shell._program.MOST_BYTES", 1 << 20)
+    program("loud", "exec yes")
+    begun = time.monotonic()
+    with pytest.raises(SourceError, match="loud printed more than 1 MiB"):
+        Command("loud").output()
+    assert time.monotonic() - begun < 5
+
+
 def test_a_process_that_cannot_be_killed_is_not_joined_by_another(
     program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -135,7 +144,7 @@ def test_a_process_that_cannot_be_killed_is_not_joined_by_another(
     command = Command("slow", 0.3)
     kill = os.killpg
     monkeypatch.setattr(os, "killpg", lambda *_: None)
-    monkeypatch.setattr("verlwatch.shell.gpu._command._DYING_S", 0.05)
+    monkeypatch.setattr("verlwatch.shell._program._DYING_S", 0.05)
     with pytest.raises(SourceError, match="did not answer"):
         command.output()
     with pytest.raises(SourceError, match="hangs and cannot be killed"):
@@ -144,13 +153,13 @@ def test_a_process_that_cannot_be_killed_is_not_joined_by_another(
     stuck = command._stuck
     assert stuck is not None
     kill(stuck.pid, 9)
-    stuck.communicate()
+    stuck.wait()
     with pytest.raises(SourceError, match="did not answer"):  # it is gone: another is started
         command.output()
     stuck = command._stuck
     assert stuck is not None
     kill(stuck.pid, 9)
-    stuck.communicate()
+    stuck.wait()
 
 
 def _is_gone(pid: int) -> bool:

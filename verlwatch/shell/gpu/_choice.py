@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from verlwatch.shell.gpu._card import GpuSource, Sample, SourceError
 
+CARDS = 1024
+"""No host has more, or instances of them."""
 RETRY_S = 60.0
 """How long a source that gave nothing is passed over."""
 
@@ -60,9 +62,13 @@ class Choice:
                 if name not in self._open:
                     source.open(self._avoid[name])
                     self._open.add(name)
-                given = Given(name, source.sample())
+                sample = source.sample()
+                given = Given(name, sample._replace(cards=sample.cards[:CARDS]))
             except SourceError as error:
                 self._give_up(source, str(error))
+                continue
+            except Exception as error:  # noqa: BLE001 - what one source answers must not keep the next from being asked
+                self._give_up(source, f"unexpected: {error!r}"[:300])
                 continue
             finally:
                 self._current = None

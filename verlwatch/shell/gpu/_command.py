@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import subprocess
-from contextlib import suppress
 
+from verlwatch.shell import _program
+from verlwatch.shell._program import UnansweredError
 from verlwatch.shell.gpu._card import SourceError
 from verlwatch.shell.printable import printable
 
 LIMIT_S = 10.0
 """A driver that is not kept loaded (persistence mode off) takes some seconds to answer."""
-_DYING_S = 1.0
-_SHOWN = 200
+_SHOWN, _READ = 200, 4096
 
 
 class Command:
@@ -43,30 +41,13 @@ class Command:
             raise SourceError(f"{self._program} (process {self._stuck.pid}) hangs and cannot be killed")
         self._stuck = None
         try:
-            process = subprocess.Popen(  # noqa: S603 - the user's own program, without a shell
-                [path, *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                env={**os.environ, "LC_ALL": "C"},
-            )
+            done = _program.run([path, *arguments], self._limit_s)
+        except UnansweredError as error:
+            self._stuck = error.process if error.process.poll() is None else None
+            raise SourceError(f"{self._program} {error}") from None
         except OSError as error:
             raise SourceError(f"{self._program} cannot be started: {error.strerror}") from None
-        try:
-            printed, complaint = process.communicate(timeout=self._limit_s)
-        except subprocess.TimeoutExpired:
-            self._kill(process)
-            raise SourceError(f"{self._program} did not answer within {self._limit_s:g} s") from None
-        if process.returncode:
-            said = (complaint.strip() or printed.strip()).decode(errors="replace").replace("\n", " ")
-            raise SourceError(f"{self._program} failed ({process.returncode}): {printable(said)[:_SHOWN]}")
-        return printed.decode(errors="replace")
-
-    def _kill(self, process: subprocess.Popen[bytes]) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        try:
-            process.communicate(timeout=_DYING_S)
-        except subprocess.TimeoutExpired:
-            self._stuck = process
+        if done.code:
+            said = (done.err.strip() or done.out.strip())[:_READ].decode(errors="replace").replace("\n", " ")
+            raise SourceError(f"{self._program} failed ({done.code}): {printable(said)[:_SHOWN]}")
+        return done.out.decode(errors="replace")

@@ -13,6 +13,7 @@ from verlwatch.config import Config
 from verlwatch.core.engine import Trainer
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.inbox import Inbox
+from verlwatch.shell.observers._kept_up import KeptUp
 from verlwatch.shell.observers.gpus import Gpus
 from verlwatch.shell.observers.host import Host
 from verlwatch.shell.observers.processes import Processes
@@ -56,5 +57,9 @@ OBSERVERS: tuple[Callable[[Inbox, Clock, Config, Around], Observer], ...] = (
 
 
 def build(inbox: Inbox, clock: Clock, config: Config, around: Around) -> tuple[Observer, ...]:
-    """One of each."""
-    return tuple(observer(inbox, clock, config, around) for observer in OBSERVERS)
+    """One of each, kept up whatever happens to it."""
+
+    def kept_up(observer: Callable[[Inbox, Clock, Config, Around], Observer]) -> Observer:
+        return KeptUp(lambda now: observer(inbox, clock, now, around), clock, config)
+
+    return tuple(map(kept_up, OBSERVERS))

@@ -115,8 +115,8 @@ class _Question:
         while self._asked.get() == _GO:
             try:
                 self.answer = self._ask()
-            except OSError as error:
-                self.answer = error
+            except (OSError, ValueError) as error:  # a log may name a directory that none can be
+                self.answer = error if isinstance(error, OSError) else OSError(str(error))
             self.since = None
 
 
@@ -178,6 +178,7 @@ class Host:
         wanted = {_MEMORY, *list(dict.fromkeys(self._directories().values()))[:DIRECTORIES]}
         for path in self._questions.keys() - wanted:
             self._questions.pop(path).end()
+        self._told = {key: told for key, told in self._told.items() if key[1] in wanted}
         for path in wanted:
             question = self._questions.get(path)
             if question is None:
