@@ -237,8 +237,11 @@ BY_ARRIVAL = frozenset({"clocks", "pace", "past", "stages", "hosts", "used", "di
 """What is made of the times at which lines came, and what was seen of the host meanwhile."""
 
 
+def _is_by_arrival(key: str) -> bool:
+    return key.endswith("_at") or key in BY_ARRIVAL or key.startswith("host:")  # a series of `core.outlook`
+
+
 def _timeless(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {key: item for key, item in value.items() if not key.endswith("_at") and key not in BY_ARRIVAL}
-        return {key: _timeless(item) for key, item in kept.items()}
+        return {key: _timeless(item) for key, item in value.items() if not _is_by_arrival(key)}
     return [_timeless(item) for item in value] if isinstance(value, list) else value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from verlwatch.core.incidents import duration
+from verlwatch.core.words import duration
 
 
 class Seconds(float):
