@@ -58,26 +58,27 @@ class Place(NamedTuple):
 class _Attempt:
     number: int
     last_step: int = -1
-    steps: dict[int, array[float]] = field(default_factory=dict)
+    steps: dict[int, bytes] = field(default_factory=dict)
+    """The seconds of its last steps, each as `_packed`: a log has thousands."""
 
     def matches(self, step: int, signature: array[float]) -> bool | None:
         """Whether ``step`` was seen with the same seconds; None when it cannot be told."""
         known = self.steps.get(step)
         if known is None:
             return None
-        pairs = [(a, b) for a, b in zip(known, signature, strict=True) if not (isnan(a) or isnan(b))]
+        both = zip(_unpacked(known), signature, strict=True)
+        pairs = [(a, b) for a, b in both if not (isnan(a) or isnan(b))]
         return all(abs(a - b) <= _COARSE for a, b in pairs) if pairs else None
 
     def remember(self, step: int, signature: array[float]) -> None:
         known = self.steps.get(step)
         if known is None:
-            self.steps[step] = signature
+            self.steps[step] = _packed(signature)
             if len(self.steps) > RECALL:
                 del self.steps[next(islice(self.steps, FIRST, None))]  # the oldest of the others
         else:
-            for i, value in enumerate(signature):
-                if isnan(known[i]):
-                    known[i] = value
+            both = zip(_unpacked(known), signature, strict=True)
+            self.steps[step] = _packed(array("d", [b if isnan(a) else a for a, b in both]))
         self.last_step = max(self.last_step, step)
 
 
@@ -281,3 +282,15 @@ class Attempts:
 
 def _signature(seconds: Mapping[str, float]) -> array[float]:
     return array("d", [seconds.get(name, nan) for name in _SIGNED])
+
+
+def _packed(signature: array[float]) -> bytes:
+    """Which of the numbers are known, as bits, and those."""
+    known = [(1 << i, value) for i, value in enumerate(signature) if not isnan(value)]
+    return sum(bit for bit, _ in known).to_bytes(2, "little") + array("d", [value for _, value in known]).tobytes()
+
+
+def _unpacked(packed: bytes) -> list[float]:
+    """The inverse of `_packed`."""
+    bits, known = int.from_bytes(packed[:2], "little"), iter(array("d", packed[2:]))
+    return [next(known) if bits >> i & 1 else nan for i in range(len(_SIGNED))]
