@@ -234,3 +234,15 @@ def test_time_between_the_phases_is_told_once(tmp_path: Path) -> None:
     assert [f.name for f in found.findings].count("other_slow") == 1
     assert found.headline.startswith("Time between the phases is what slowed the run")
     assert "all_slow" not in names(found)
+
+
+def test_a_card_that_moves_away_from_the_others_is_no_shard_that_was_cut_wrong(tmp_path: Path) -> None:
+    rows = config(
+        trainer__nnodes=1, trainer__n_gpus_per_node=2, actor_rollout_ref__rollout__tensor_model_parallel_size=2
+    )
+    climbing = [line for i, step in enumerate(steps(12)) for line in (step, *memory(28.0 + 3.0 * max(0, i - 5), 28.0))]
+    found = reported(tmp_path, *rows, *climbing)
+    left = next(f for f in found.findings if f.name == "memory_accumulates")
+    assert left.step == 7
+    assert "memory_unequal" not in names(found)
+    assert found.advice == ()

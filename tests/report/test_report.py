@@ -137,3 +137,31 @@ def test_thousands_of_other_keys_take_no_room_and_no_place() -> None:
 
 def test_every_phase_of_a_step_is_a_column() -> None:
     assert set(IN_STEP) == {phase.name for phase in PHASES} - {"testing", "save_checkpoint"}
+
+
+def test_a_line_that_lost_its_end_adds_its_phases_alone(tmp_path: Path) -> None:
+    """Shares stay shares, and nobody knows which phase of it was the largest."""
+    cut = "step:4 - perf/total_num_tokens:10000 - timing_s/gen:40.0 - timing_s/old_log_prob:5.0"
+    found = reported(tmp_path, *steps(3), cut)
+    shares = {phase.name: phase.share for phase in found.phases}
+    whole = sum(found.steps.columns["step"].values[:3]) + 40.0
+    assert shares["step"] == 1.0
+    assert shares["gen"] == pytest.approx(sum(found.steps.columns["gen"].values) / whole)
+    assert found.cost is not None
+    assert found.cost.total.seconds == pytest.approx(whole)
+    last = next(line for line in report.terminal(found, WORDS, 1).splitlines() if line.strip().startswith("4 "))
+    assert last.split()[:3] == ["4", "-", "40.0"]
+    assert "%" not in last
+
+
+def test_steps_from_the_middle_of_a_run_are_compared_from_their_first_on(tmp_path: Path) -> None:
+    log = written(tmp_path / "r.log", *steps(100))
+    found = report.build(read(log), WORDS, (50, 89))
+    assert found.over_run is not None
+    assert found.over_run.before[0] == 50
+
+
+def test_what_ended_the_run_is_in_the_headline(tmp_path: Path) -> None:
+    found = reported(tmp_path, *steps(3), "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.")
+    assert [i.rule for i in found.incidents] == ["device_oom"]
+    assert f"{found.incidents[0].text}." in found.headline

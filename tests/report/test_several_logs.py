@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.report import made
+from verlwatch import report
 from verlwatch.replay import lanes
 
 SLOW = dict.fromkeys(range(60, 64), 4.0)
@@ -22,7 +23,8 @@ def memory(rank: int, step: int) -> str:
     held = 30.0 + (2.0 * min(10, max(0, step - 89)) if rank == 3 else 0.0)
     return (
         f"DEBUG:2025-04-01 09:{step // 60:02}:{step % 60:02},000:Before update_actor, "
-        f"memory allocated (GB): {held:.2f}, memory reserved (GB): {held + 8:.2f}, device memory used/total (GB): {held + 10:.2f}/79.11"
+        f"memory allocated (GB): {held:.2f}, memory reserved (GB): {held + 8:.2f}, "
+        f"device memory used/total (GB): {held + 10:.2f}/79.11"
     )
 
 
@@ -31,7 +33,7 @@ def test_logs_that_follow_one_another_are_read_in_their_order(tmp_path: Path, fi
     one = made.written(tmp_path / "one.log", *lines(1, 70))
     two = made.written(tmp_path / "two.log", *lines(first_of_second, 120))
     assert lanes([two, one]) == [[one, two]]
-    found = made.report.build(made.read(two, one), made.WORDS)
+    found = report.build(made.read(two, one), made.WORDS)
     assert found.run.last == 120
     assert [(i.phase, i.onset) for i in found.incidents if i.attribution] == [("gen", 60)]
 
@@ -64,7 +66,7 @@ def test_memory_of_small_files_is_laid_beside_the_steps_of_a_large_one(tmp_path:
         )
         for rank in range(4)
     ]
-    found = made.report.build(made.read(*ranks, trainer), made.WORDS)
+    found = report.build(made.read(*ranks, trainer), made.WORDS)
     told = [(i.onset, i.told) for i in found.incidents if i.rule == "memory_offset_change"]
     assert len(told) == 1
     assert told[0][0] == pytest.approx(90, abs=4)

@@ -195,7 +195,7 @@ TABLE: tuple[Turn, ...] = (
          proof="update_weights falls"),
     Turn("update_weights_slow", (f"{ROLLOUT}.layered_summon",), _switch("false"),
          "weights are gathered at once and not layer by layer, where memory allows it", proof="update_weights falls"),
-    Turn("memory_unequal", _TP, _look("check that it is taken up: one card holds what several should share"),
+    Turn("memory_unequal", _TP, _look("a look at whether it is taken up: one card holds what several should share"),
          "the shards are unequal", "likely", _MEMORY),
     Turn("memory_unequal", _UTILIZATION, _utilization(-0.1), "room until the cause is found", proof=_MEMORY),
     Turn("memory_high", _UTILIZATION, _utilization(-0.1), "the engine leaves more to training", "likely",
@@ -221,7 +221,7 @@ TABLE: tuple[Turn, ...] = (
     Turn("tensor_parallel_does_not_divide", _TP, _tensor_parallel, "each copy of the model then lies within a node",
          "likely", "gen per token falls"),
     Turn("tensor_parallel_not_taken_up", _TP,
-         _look("find out why it is not in force: the order of overrides, or a key in another block"),
+         _look("to find out why it is not in force: the order of overrides, or a key in another block"),
          "the mesh shows another size", "likely", "the next mesh shows the size configured"),
 )  # fmt: skip
 """In the order in which things are worth trying."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
+from math import isnan, prod
 
 from verlwatch import __version__
 from verlwatch.core import advice as trying
@@ -48,6 +48,8 @@ _SLOWED = {
     "all_slow": "Every phase got slower at once, as from the host or the network: {title}.",
     "step_slow": "Time between the phases is what slowed the run: {title}.",
 }
+_NOT_OVER = frozenset({"", "run ended"})
+"""How an incident is closed that nothing has mended."""
 _SEVERITY = {"critical": 0, "warning": 1, "info": 2}
 SHOWN = (
     *("trainer.nnodes", "trainer.n_gpus_per_node", "actor_rollout_ref.model.path", "actor_rollout_ref.actor.strategy"),
@@ -154,7 +156,7 @@ def run_facts(reading: Reading, steps: Steps, words: Words) -> RunFacts:
         steps=len(steps),
         first=first,
         last=last,
-        planned=reading.planned,
+        planned=reading.planned if (reading.planned or 0) >= last else None,  # an attempt that was to be shorter
         attempts=len(set(steps.attempt)),
         finished=reading.finished,
         is_async=reading.is_async,
@@ -173,7 +175,10 @@ def _over_run(steps: Steps, words: Words) -> Attribution | None:
         return None
     warm = 3 if count >= JUDGED_FROM else 0
     stretch = min(STRETCH, max(3, count // 5))
-    if warm and any(column.expected for column in steps.columns.values()):
+    baselines = [column.expected for column in steps.columns.values() if column.expected]
+    if any(not isnan(expected[0]) for expected in baselines):  # these steps begin where the run was warm already
+        warm = 0
+    elif warm and baselines:
         warm = min(JUDGED_FROM, count - 2 * stretch) if count - 2 * stretch >= JUDGED_FROM else warm
     first, last = range(warm, warm + stretch), range(count - stretch, count)
     return attributed(Stretch(steps, first), Stretch(steps, last), words)
@@ -240,7 +245,9 @@ def _advice(
     """What to try, each key once, for the finding that counts most."""
     concerns = [(m.name, "gen") for m in mismatches if m.severity != "info"]
     concerns += [(f.name, f.phase) for f in findings if _is_acted_on(f)]
-    if {name for name, _ in concerns} & trying.FIRST:  # gen is slow for that: nothing else is to be turned yet
+    if {name for name, _ in concerns} & trying.FIRST or any(
+        f.name == _memory.ACCUMULATES for f in findings
+    ):  # gen is slow for that: nothing else is to be turned yet
         concerns = [concern for concern in concerns if concern[0] != "gen_slow"]
     told: set[str] = set()
     found = laying.layout(config)
@@ -265,7 +272,19 @@ def _headline(
     mismatches: Sequence[laying.Mismatch],
     words: Words,
 ) -> str:
-    """The one sentence for somebody who reads no further."""
+    """The one sentence for somebody who reads no further, and what is critical and is no matter of a phase."""
+    faults = [i for i in found if i.severity == "critical" and i.attribution is None and i.closed_as in _NOT_OVER]
+    said = [words("{what}.", what=i.text if words.language == "en" else i.title) for i in faults]
+    return words.joined((_of_phases(steps, found, findings, mismatches, words), *said))
+
+
+def _of_phases(
+    steps: Steps,
+    found: Sequence[Incident],
+    findings: Sequence[Finding],
+    mismatches: Sequence[laying.Mismatch],
+    words: Words,
+) -> str:
     if not len(steps):
         return words("No step with timing was found.")
     timed = sorted((i for i in found if i.attribution), key=lambda i: (i.last is not None, -i.lost_s))

@@ -17,8 +17,11 @@ OTHER = "other"
 
 
 def step_seconds(steps: Steps) -> float:
-    """Of all steps, without validation and checkpoint."""
-    return fsum(known(present(steps, STEP)))
+    """Of all steps, without validation and checkpoint; of a step whose line lost its end, the phases that it shows."""
+    whole = present(steps, STEP)
+    phases = [present(steps, name) for name in IN_STEP if name in steps.columns]
+    cut = (row for row, seconds in enumerate(whole) if not isfinite(seconds))
+    return fsum(known(whole)) + fsum(values[row] for row in cut for values in phases if isfinite(values[row]))
 
 
 def wall_seconds(steps: Steps) -> float:
@@ -36,7 +39,7 @@ def phase_stats(steps: Steps, gpus: int | None, words: Words) -> tuple[PhaseStat
             continue
         column = steps.columns[name].values
         longest = list(column).index(max(values))
-        seconds = fsum(values)
+        seconds = total if name == STEP else fsum(values)
         ordered = sorted(values)
         found.append(
             PhaseStats(

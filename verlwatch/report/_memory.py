@@ -19,8 +19,14 @@ ALERT_GB, ALERT_SHARE = 2.0, 0.05
 """More than both, the second a share of the card, is too much where it lasts."""
 LASTING = 3
 """Steps for which a difference must hold, where so many are seen."""
+ACCUMULATES = "memory_accumulates"
+"""Of a card that was with the others at first; where none was seen to be, it is ``memory_unequal``."""
 NEARLY_FULL = 0.92
 GROWTH_GB = 2.0
+FEW = 2
+_LEFT = "the difference was small before: something accumulates there"
+_APART = "the shards are unequal, or something accumulates there"
+_LITTLE = "a remark: little enough to be normal"
 SHOWN = 1000
 """Points of a track."""
 
@@ -70,8 +76,12 @@ def label_of(card: Card, words: Words) -> str:
 
 
 def at_steps(points: Points, card: Card, reading: Reading, steps: Steps) -> list[At]:
-    """Points with their steps; a file that shows no steps is laid along them in its order."""
-    if card.source in reading.step_sources or not reading.step_sources:
+    """Points with their steps; a file that shows no steps is laid along them in its order.
+
+    So is what is told once a step: Ray prints the lines of several steps of a process together.
+    """
+    is_regular = points.count >= LASTING and abs(points.count - len(steps)) <= len(steps) // 50
+    if not is_regular and (card.source in reading.step_sources or not reading.step_sources):
         last = steps.step[-1] if len(steps) else 0
         return [At(min(step, last), gb) for step, gb in zip(points.at, points.gb, strict=True)]
     count = len(steps)
@@ -130,25 +140,26 @@ def _of_moment(head: str, held: Sequence[tuple[Card, Sequence[At]]], words: Word
     alert = max(ALERT_GB, ALERT_SHARE * total)
     lasts = all(above(step) > alert for step in common[-LASTING:])
     is_alert = excess > alert and lasts
-    begun = alert / 2 if is_alert else REMARK_GB
+    usual = [gb for gb in map(above, common) if gb <= alert]
+    has_left = is_alert and len(usual) >= LASTING
+    begun = (median(usual) + alert) / 2 if has_left else alert / 2 if is_alert else REMARK_GB
     since = common[-1]
     for step in reversed(common):
         if above(step) <= begun:
             break
         since = step
     name = label_of(card, words)
-    cause = (
-        "the shards are unequal, or something accumulates there" if is_alert else "a remark: little enough to be normal"
-    )
+    cause = _LEFT if has_left else _APART if is_alert else _LITTLE
+    others = state("the other cards' median") if len(held) > FEW else state("the other card")
     return excess, Finding(
-        "memory_unequal",
+        ACCUMULATES if has_left else "memory_unequal",
         "memory",
         "warning" if is_alert else "info",
         "certain" if len(common) >= LASTING else "likely",
         words("{card} holds {gb} GB, the others {others} GB", card=name, gb=f"{last[who]:.1f}",
               others=f"{last[who] - excess:.1f}"),
-        words("{card} is {excess} GB over the median of the other {count} cards ({moment}, {kind}) "
-              "since step {since}: {why}.", card=name, excess=f"{excess:.1f}", count=len(held) - 1,
+        words("{card} is {excess} GB over {others} ({moment}, {kind}) since step {since}: {why}.",
+              card=name, excess=f"{excess:.1f}", others=others,
               moment=head or state("any time"), kind=state(card.kind), since=since, why=state(cause)),
         tuple(
             words("{card}: {gb} GB at step {step}", card=label_of(held[i][0], words), gb=f"{gb:.1f}", step=common[-1])

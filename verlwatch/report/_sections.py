@@ -143,8 +143,8 @@ def cell(seconds: float | None) -> str:
 def _largest(steps: Steps, row: int) -> str:
     phases = {n: v for n in IN_STEP if n in steps.columns and not isnan(v := steps.columns[n].values[row])}
     whole = present(steps, STEP)
-    step = whole[row] if whole and not isnan(whole[row]) else sum(phases.values())
-    if not phases or step <= 0:
+    step = whole[row] if whole else sum(phases.values())
+    if not phases or isnan(step) or step <= 0:  # of a line that lost its end nobody knows which was the largest
         return "-"
     name = max(phases, key=phases.__getitem__)
     return f"{SHORT.get(name, name)} {phases[name] / step:.0%}"
@@ -250,7 +250,9 @@ def _ratio(share: Share) -> str:
 
 
 def _signed(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds:+.1f}" if abs(seconds) >= 10 else f"{seconds:+.2g}"  # noqa: PLR2004
+    if seconds is None:
+        return "-"
+    return f"{seconds:+.1f}" if abs(seconds) >= 10 else f"{seconds if abs(seconds) >= 1e-6 else 0:+.2g}"  # noqa: PLR2004
 
 
 def _findings(report: Report, words: Words) -> Iterator[Block]:

@@ -175,8 +175,12 @@ _FINDINGS: Mapping[str, str] = {
         "{card} 在第 {a} 步占 {first} GB，第 {b} 步占 {last} GB（{moment}）。"
     ),
     "{card} holds {gb} GB, the others {others} GB": "{card} 占 {gb} GB，其他卡 {others} GB",
-    "{card} is {excess} GB over the median of the other {count} cards ({moment}, {kind}) since step {since}: {why}.": (
-        "自第 {since} 步起，{card} 比其他 {count} 张卡的中位数多 {excess} GB（{moment}，{kind}）：{why}。"
+    "{what}.": "{what}。",
+    "the other cards' median": "其他卡的中位数",
+    "the other card": "另一张卡",
+    "the difference was small before: something accumulates there": "此前差别很小：那里有东西在累积",
+    "{card} is {excess} GB over {others} ({moment}, {kind}) since step {since}: {why}.": (
+        "自第 {since} 步起，{card} 比{others}多 {excess} GB（{moment}，{kind}）：{why}。"
     ),
     "the shards are unequal, or something accumulates there": "分片不均，或那里有东西在累积",
     "a remark: little enough to be normal": "仅供参考：差别小，属正常",

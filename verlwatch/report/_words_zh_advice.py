@@ -85,8 +85,8 @@ ADVICE: Mapping[str, str] = {
     "fewer answers, or keep them and let late ones go": "减少回答数，或保留但放弃迟到的",
     "more workers, and time-outs for tools": "更多 worker，并给工具设超时",
     "the GPUs of a node, if the model fits": "一个节点的 GPU 数（如果模型放得下）",
-    "check that it is taken up: one card holds what several should share": "检查它是否生效：一张卡占了几张卡该分担的",
-    "find out why it is not in force: the order of overrides, or a key in another block": (
+    "a look at whether it is taken up: one card holds what several should share": "检查它是否生效：一张卡占了该分担的",
+    "to find out why it is not in force: the order of overrides, or a key in another block": (
         "查明它为何没有生效：覆盖的先后，或写在了别的块"
     ),
     "1, if the longest sequence fits": "1（如果最长的序列放得下）",
