@@ -84,6 +84,35 @@ def test_groups_can_be_configured_and_actors_part_them() -> None:
     assert {row["group"] for row in cards.table()} == {"critic", "7 cards"}
 
 
+def test_other_groups_hold_from_the_reload_on_and_after_a_restart() -> None:
+    critic = (("critic", ("*:7",)),)
+    cards = Cards("run")
+    leaking = Fleet(seed=4, more=lambda card, at, step: 15.0 if card > 6 and step > 10 else 0.0)
+    found: dict[int, list[str]] = {}
+    for step, _, said in watch(leaking, 40, cards):
+        found[step] = [diagnosis.title for diagnosis in alarms(said)]
+        if step == 20:
+            assert found[20] != []
+            assert cards.outcomes() == {}
+            cards.tune(critic)
+            assert list(cards.outcomes().values()) == [
+                "rank 7 does other work than the cards that it was compared with"
+            ]
+    assert [step for step, titles in found.items() if titles and step > 20] == []
+    assert {row["group"] for row in cards.table()} == {"critic", "7 cards"}
+    again = Cards("run")
+    again.restore(orjson.loads(orjson.dumps(cards.state())))
+    again.tune(())
+    assert {row["group"] for row in again.table()} == {"7 cards", None}, "it is placed with its next sample"
+
+
+def test_what_is_no_event_of_gpus_moves_nothing() -> None:
+    cards = Cards("run")
+    before = cards.state()
+    assert not cards.hear(Event(Origin("host", 0, 0, NOBODY, "host"), "host_memory", {"used_gb": 9.0}), 32, 5.0)
+    assert cards.state() == before
+
+
 def test_an_actor_in_common_keeps_cards_together() -> None:
     names = ("WorkerDict", "WorkerDict;vLLMHttpServer")
     fleet = Fleet(seed=3, said=lambda card: {"actors": ",".join(f"1:{n}" for n in names[card % 2].split(";"))})

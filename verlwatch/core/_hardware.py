@@ -17,9 +17,15 @@ class Hardware:
     """Cards are asked when something about them has changed, and with each step."""
 
     def __init__(self, run: str, settings: Settings) -> None:
-        self.cards = Cards(run, settings.card_groups)
+        self._groups = settings.card_groups
+        self.cards = Cards(run, self._groups)
         self.conditions = Conditions(settings.policy)
         self._kept: dict[str, Any] | None = None
+
+    def tune(self, settings: Settings) -> None:
+        """Takes up other settings."""
+        self._groups = settings.card_groups
+        self.cards.tune(self._groups)
 
     def turn(self, now: float) -> bool:
         """Lets time pass; whether that changes anything."""
@@ -45,4 +51,5 @@ class Hardware:
     def restore(self, data: Mapping[str, Any], policy: Policy) -> None:
         """Takes up where it was."""
         self.cards.restore(data["cards"])
+        self.cards.tune(self._groups)
         self.conditions = Conditions.from_state(data["conditions"], policy)

@@ -287,6 +287,7 @@ class Run(Voice):
         for book in self._books():
             book.policy = settings.policy
         self.life.settings = settings
+        self.hardware.tune(settings)
         self.judged.tune(settings)
 
     # ------------------------------------------------------------------------------------------------ state

@@ -38,6 +38,7 @@ MOST_INSTANTS = 12
 FORGET_S = 3600.0
 MISSING_PERIODS = 9
 MAX_CARDS, MAX_SOURCES = 4096, 16
+HEARD = frozenset({"gpu_sample", "gpu_memory", "gpu_fault", "gpu_source", "rank", "checkpoint", "validation"})
 _LATE_STEPS, _SAMPLED_S, _BUSY_S = 3.0, 600.0, 3600.0
 
 
@@ -70,6 +71,8 @@ class Cards(Openings):
     # ------------------------------------------------------------------------------------------------ in
     def hear(self, event: Event, step: int, now: float) -> bool:
         """Takes an event; ``step`` is the last one printed (-1: none).  False: it is none of GPUs."""
+        if event.name not in HEARD:
+            return False
         self._step = max(self._step, step)
         match event.name:
             case "gpu_sample":
@@ -87,8 +90,6 @@ class Cards(Openings):
                 self._rank(event)
             case "checkpoint" | "validation":
                 self._busy_since = None if event.attributes.get("what") == "generated" else now
-            case _:
-                return False
         return True
 
     def stepped(self, step: int, now: float, seconds: Mapping[str, float]) -> None:
@@ -137,6 +138,10 @@ class Cards(Openings):
             return False
         self._forget(longest.key)
         return True
+
+    def tune(self, groups: Patterns) -> None:
+        """Takes other configured groups."""
+        self._regrouped(self.groups.configure(groups, self.cards.values()))
 
     def begin(self) -> None:
         """Another attempt: processes and their memory are new, cards and their groups are not."""
@@ -306,10 +311,7 @@ class Cards(Openings):
                     self._point(card, tells=exact or known, of_two=len(cards) == 2)  # noqa: PLR2004
             if exact:
                 continue
-            for card in self.groups.part(cards):
-                card.offset.forget()
-                if card.subject:
-                    self._over(card, f"{card.name} does other work than the cards that it was compared with")
+            self._regrouped(self.groups.part(cards))
 
     # ------------------------------------------------------------------------------------------------ logs
     def _rank(self, event: Event) -> None:

@@ -129,6 +129,16 @@ class Groups:
                 card.group = new.number
         return list(members) if len(pools) > 1 else []
 
+    def configure(self, patterns: Patterns, cards: Iterable[Card]) -> list[Card]:
+        """Takes other patterns; the cards that are of another group by them are placed anew."""
+        self._patterns = patterns
+        moved = [
+            card for card in cards if card.group in self.all and self.all[card.group].name != self._configured(card)
+        ]
+        for card in moved:
+            card.group = -1
+        return moved
+
     def begin(self) -> None:
         """Another attempt: what the cards do is to be learned anew."""
         names = {number: group.name for number, group in self.all.items()}

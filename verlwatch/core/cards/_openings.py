@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from verlwatch.core.cards._card import Card
 from verlwatch.core.cards._offset import Change
 from verlwatch.core.cards._view import outcome
@@ -41,6 +43,13 @@ class Openings:
         self._outcomes[card.subject] = words
         card.subject = ""
         self.changed = True
+
+    def _regrouped(self, cards: Iterable[Card]) -> None:
+        """They have other peers from now on."""
+        for card in cards:
+            card.offset.forget()
+            if card.subject:
+                self._over(card, f"{card.name} does other work than the cards that it was compared with")
 
     def _accept(self, card: Card) -> None:
         """An offset that has stayed where it is for very long is the card's own."""
