@@ -40,6 +40,7 @@ class Remaining:
         self._first = self._last = -1
         self._at = 0.0
         self._drift = Span(0.0, 0.0, 0.0)
+        self._unreckoned: list[tuple[int, float]] | None = None
 
     def add(self, step: int, seconds: Mapping[str, float], now: float, *, live: bool) -> None:
         """Takes a step: its seconds by phase, STEP without validation and checkpoint; ``live``: it has just ended."""
@@ -55,7 +56,7 @@ class Remaining:
         self._apart_s += apart
         self._steps.append((step, round(seconds[STEP], 3)))
         if step % EVERY == 0:
-            self._drift = _drift(list(self._steps))
+            self._unreckoned = list(self._steps)
 
     @property
     def step_s(self) -> float:
@@ -70,7 +71,13 @@ class Remaining:
     @property
     def drift_s(self) -> float:
         """Seconds that a step takes more than the one before; 0 where that may be chance."""
-        return self._drift.mid
+        return self._reckoned().mid
+
+    def _reckoned(self) -> Span:
+        """The drift; only when it is asked for, which in a run without a deadline nobody does."""
+        if self._unreckoned is not None:
+            self._drift, self._unreckoned = _drift(self._unreckoned), None
+        return self._drift
 
     def seconds(self, steps: int) -> Span:
         """What so many more steps take."""
@@ -96,7 +103,7 @@ class Remaining:
         """Of the bounds one, for what the last steps took in their middle, and what they slide."""
         sliding = min(steps, floor(LONG_REACH * len(self._steps)))
         slid = sliding * (sliding + 1) / 2 + (steps - sliding) * sliding + steps * len(self._steps) / 2
-        return max(0.0, steps * (self._span()[which] + beside) + slid * self._drift[which])
+        return max(0.0, steps * (self._span()[which] + beside) + slid * self._reckoned()[which])
 
     def _span(self) -> Span:
         values = sorted(seconds for _, seconds in self._steps)
@@ -116,7 +123,7 @@ class Remaining:
             "first": self._first,
             "last": self._last,
             "at": self._at,
-            "drift": list(self._drift),
+            "drift": list(self._reckoned()),
         }
 
     @classmethod
