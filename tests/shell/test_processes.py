@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from verlwatch.config import Config
+from verlwatch.core.engine import Trainer
 from verlwatch.core.types import Event, Extract
 from verlwatch.shell import _proc
 from verlwatch.shell._outputs import NoOutput, outputs
@@ -26,7 +27,7 @@ from verlwatch.shell._writers import Looks
 from verlwatch.shell.clock import SystemClock
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.observers import processes
-from verlwatch.shell.observers.processes import Named, Processes
+from verlwatch.shell.observers.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -386,7 +387,7 @@ def trainer(spawn: Any) -> subprocess.Popen[bytes]:
 
 async def test_the_trainer_that_a_log_names_for_this_host_is_watched(trainer: subprocess.Popen[bytes]) -> None:
     async with watching() as watch:
-        watch.observer.heard("run7", Named("TaskRunner", trainer.pid, host=HOST, at=time.time()))
+        watch.observer.heard("run7", Trainer("TaskRunner", trainer.pid, host=HOST, at=time.time()))
         await watch.says(state="watched", role="trainer", name="ray::TaskRunner", pid=trainer.pid)
         trainer.kill()
         await watch.says(state="gone", exit="signal 9")
@@ -394,7 +395,7 @@ async def test_the_trainer_that_a_log_names_for_this_host_is_watched(trainer: su
 
 async def test_a_trainer_is_known_by_an_address_of_this_host(trainer: subprocess.Popen[bytes]) -> None:
     async with watching() as watch:
-        watch.observer.heard("run7", Named("TaskRunner", trainer.pid, ip="127.0.0.1"))
+        watch.observer.heard("run7", Trainer("TaskRunner", trainer.pid, ip="127.0.0.1"))
         await watch.says(state="watched", role="trainer")
 
 
@@ -413,7 +414,7 @@ async def test_a_pid_that_may_be_a_stranger_is_not_watched(
     trainer: subprocess.Popen[bytes], changed: dict[str, Any]
 ) -> None:
     async with watching() as watch:
-        named = Named("TaskRunner", trainer.pid, host=HOST, at=time.time())
+        named = Trainer("TaskRunner", trainer.pid, host=HOST, at=time.time())
         watch.observer.heard("run7", named._replace(**changed))
         await watch.says_nothing()
 
@@ -425,7 +426,7 @@ async def test_the_writer_of_lines_is_believed_where_the_log_is_written_from_her
         driver = spawn(*TRAIN, stdout=file)
     until(lambda: written(log))
     async with watching(log) as watch:
-        watch.observer.heard("run7", Named("TaskRunner", trainer.pid))
+        watch.observer.heard("run7", Trainer("TaskRunner", trainer.pid))
         told = {(event := await watch.next()).attributes["role"]: event.attributes["pid"] for _ in range(2)}
         assert told == {"trainer": trainer.pid, "writer": driver.pid}
 
@@ -436,7 +437,7 @@ async def test_a_trainer_in_a_container_is_found_by_the_pid_it_has_inside(spawn:
     until(lambda: any(_proc.title(pid) == "ray::TaskRunner" for pid in _proc.pids()))
     (outside,) = (pid for pid in _proc.pids() if _proc.title(pid) == "ray::TaskRunner")
     async with watching() as watch:
-        watch.observer.heard("run7", Named("TaskRunner", 1, host=HOST))
+        watch.observer.heard("run7", Trainer("TaskRunner", 1, host=HOST))
         await watch.says(state="watched", pid=outside)
 
 

@@ -15,13 +15,17 @@ from verlwatch.core.types import Chunk, Cursor, Extract, Record, Samples
 
 
 class Trainer(NamedTuple):
-    """The process that trains, as a log names it; ``at`` is when the line came, None for one of the past."""
+    """The process that trains, as a log names it.
+
+    ``name`` is Ray's (``TaskRunner``), ``ip`` that of Ray's prefix, ``host`` that of a `host` event; empty where the
+    line does not say so.  ``at`` is when the line came, None for one of the past.
+    """
 
     name: str
     pid: int
-    ip: str
-    host: str
-    at: float | None
+    ip: str = ""
+    host: str = ""
+    at: float | None = None
 
 
 class Sources:

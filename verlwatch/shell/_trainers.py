@@ -9,26 +9,12 @@ Inside a container a process has another pid than outside; it is found by the on
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
 
+from verlwatch.core.engine import Trainer
 from verlwatch.shell import _proc
 from verlwatch.shell._proc import Process
 
 _SLACK_S = 5.0  # between a clock and another
-
-
-class Named(NamedTuple):
-    """A process as a log names it.
-
-    ``name`` is Ray's (``TaskRunner``), ``ip`` that of Ray's prefix, ``host`` that of a `host` event; empty where the
-    line does not say so.  ``at`` is when the line came, None for one of the past.
-    """
-
-    name: str
-    pid: int
-    ip: str = ""
-    host: str = ""
-    at: float | None = None
 
 
 class Trainers:
@@ -36,9 +22,9 @@ class Trainers:
 
     def __init__(self, host: str) -> None:
         self._host = host
-        self._named: dict[str, Named] = {}
+        self._named: dict[str, Trainer] = {}
 
-    def hear(self, run: str, named: Named) -> bool:
+    def hear(self, run: str, named: Trainer) -> bool:
         """Takes note; whether another process is meant.  What a line does not say was said by those before it."""
         before = self._named.get(run)
         if before is None or (before.name, before.pid) != (named.name, named.pid):
@@ -73,7 +59,7 @@ def _is_same(one: str, other: str) -> bool:
     return one == other or (("." in one) != ("." in other) and one.split(".")[0] == other.split(".")[0])
 
 
-def _process(named: Named, now: float) -> Process | None:
+def _process(named: Trainer, now: float) -> Process | None:
     """The only process that can be meant."""
     if _proc.inner_pid(named.pid) == named.pid and (process := _meant(named, named.pid, now)) is not None:
         return process
@@ -82,7 +68,7 @@ def _process(named: Named, now: float) -> Process | None:
     return found[0] if len(found) == 1 else None
 
 
-def _meant(named: Named, pid: int, now: float) -> Process | None:
+def _meant(named: Trainer, pid: int, now: float) -> Process | None:
     """The process of a pid if it can be the one that a line spoke of."""
     process = _proc.look(pid)
     if process is None or process.is_over:

@@ -26,14 +26,12 @@ from verlwatch.core.engine import Trainer
 from verlwatch.core.types import NOBODY, Event, Extract, Origin, Severity
 from verlwatch.shell import _proc
 from verlwatch.shell._proc import Process
-from verlwatch.shell._trainers import Named, Trainers
+from verlwatch.shell._trainers import Trainers
 from verlwatch.shell._worker import Worker
 from verlwatch.shell._writers import Looks
 from verlwatch.shell.clock import Clock
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.printable import printable
-
-__all__ = ["Named", "Processes"]
 
 TURN_S = 1.0
 LOOK_S = 30.0
@@ -106,7 +104,7 @@ class Processes:
         self._notices: dict[str, str] = {}
 
     # ------------------------------------------------------------------------------------------------ told from outside
-    def heard(self, run: str, named: Named) -> None:
+    def heard(self, run: str, named: Trainer) -> None:
         """A log has named a process: it is watched if it is on this host."""
         if self._trainers.hear(run, named):
             self._look_soon()
@@ -134,7 +132,7 @@ class Processes:
             while True:
                 self._wake.clear()
                 for run, trainer in self._named().items():
-                    self.heard(run, Named(*trainer))
+                    self.heard(run, trainer)
                 await self._look(thread)
                 self._poll()
                 self._offer()
