@@ -59,6 +59,24 @@ def test_a_traceback_that_is_complete_after_the_end_of_its_process_is_told_with_
     assert [rule for _, rule, _ in run.told] == ["crashed"]
 
 
+def test_while_a_fault_is_gathered_a_stall_does_not_become_critical_first(run: Watched) -> None:
+    stuck(run, 3 * ALLOWED_S - 15)
+    run.wait(13)
+    run.raw(
+        "(WorkerDict pid=9) [rank3]:[E101 00:00:00.1 ProcessGroupNCCL.cpp:632] [Rank 3] Watchdog caught collective "
+        "operation timeout: WorkNCCL(SeqNum=42, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for "
+        "600012 milliseconds before timing out."
+    )
+    run.wait(10)
+    assert run.told[1:] == [("escalated", "collective_timeout", 600 + 3 * ALLOWED_S + 2)]
+
+
+def test_a_log_that_begins_with_the_host_of_its_trainer_is_heard() -> None:
+    watched = Watched()
+    watched.say("TaskRunner hostname: gpu-1, PID: 7", step_line(1), step_line(2))
+    assert (watched.engine.runs["train"].life.is_live, watched.state) == (True, "running")
+
+
 # -------------------------------------------------------------------------------------------------- restarts
 def test_a_restart_in_the_middle_of_a_stall_tells_nothing_twice(run: Watched) -> None:
     stuck(run)

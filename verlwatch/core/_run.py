@@ -15,7 +15,7 @@ from verlwatch.core._ordinals import Ordinals
 from verlwatch.core._telling import Told
 from verlwatch.core._voice import Voice
 from verlwatch.core.incidents import Conditions, Moment, Mute, OpenIncidents, Silences
-from verlwatch.core.life import OBSERVED, Life, Sight
+from verlwatch.core.life import Life, Sight, is_observed
 from verlwatch.core.metrics import measured
 from verlwatch.core.phases import STEP, THROUGHPUT
 from verlwatch.core.settings import Settings
@@ -192,7 +192,7 @@ class Run(Voice):
 
     def heed(self, extract: Extract, now: float) -> None:
         """Something of it is heard, or seen beside its logs."""
-        if extract.records[0].origin.kind not in OBSERVED:
+        if not is_observed(extract.records[0].origin):
             self.heard_at = now
             self.life.heard(now, history=extract.history)
 

@@ -6,7 +6,7 @@ how its logs are seen, `_evidence` what says that it is dead, `_ledger` what it 
 
 from __future__ import annotations
 
-from verlwatch.core.life._life import OBSERVED, Life, StateChange
+from verlwatch.core.life._life import OBSERVED, Life, StateChange, is_observed
 from verlwatch.core.life._sight import AGENT, Sight
 
-__all__ = ["AGENT", "OBSERVED", "Life", "Sight", "StateChange"]
+__all__ = ["AGENT", "OBSERVED", "Life", "Sight", "StateChange", "is_observed"]

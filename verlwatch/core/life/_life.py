@@ -21,11 +21,11 @@ from verlwatch.core.life._stage import MILESTONES, STARTS, Stages
 from verlwatch.core.phases import PHASES, STEP
 from verlwatch.core.rules import LIFE_RULES, SUBJECT, Allowance, LifeView, Printing, asked, blind
 from verlwatch.core.settings import Settings
-from verlwatch.core.types import Event, RunState
+from verlwatch.core.types import Event, Origin, RunState
 from verlwatch.core.words import duration
 
 OBSERVED = frozenset({"process", "host", "gpu", "slurm"})
-"""Kinds of what is seen beside the logs: no line of the run."""
+"""Kinds of what is seen beside the logs."""
 QUEUED = frozenset({"PENDING", "CONFIGURING", "SUSPENDED", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"})
 """States of a job in which nothing can be late.  Source: Slurm ``squeue``, JOB STATE CODES."""
 PRINTING = 6
@@ -40,6 +40,11 @@ _DOING: Mapping[str, RunState] = {
     "validation": "validating", "checkpoint": "saving",
 }  # fmt: skip
 _APART = tuple(phase.name for phase in PHASES if phase.apart)
+
+
+def is_observed(origin: Origin) -> bool:
+    """Whether it is no line of the run; lines of these kinds, too, end at a byte of their log."""
+    return origin.kind in OBSERVED and not origin.end
 
 
 class StateChange(NamedTuple):
@@ -93,7 +98,7 @@ class Life:
         """
         name, said = event.name, event.attributes
         self.evidence.hear(event, now, is_current=is_current, history=history)
-        if event.origin.kind not in OBSERVED:
+        if not is_observed(event.origin):
             self._note(event, now)
         if is_past:
             return
@@ -277,7 +282,8 @@ class Life:
         seen = sights.is_known and not (sights.is_behind or sights.hides(self._source))
         ended = self.is_over or (told and evidence.is_end) or evidence.job.get("state") in QUEUED
         begun = clocks.began_at > 0.0 and (self._trains or self.step >= 0)
-        judged = self.is_timed and self.is_live and begun and seen and not ended
+        gathers = evidence.settles_at is not None and not told  # a death will be told, and no stall on the way to it
+        judged = self.is_timed and self.is_live and begun and seen and not (ended or gathers)
         until = evidence.began_at if told and evidence.began_at else now
         lived_s = until - clocks.began_at if clocks.began_at and self.is_timed else 0.0
         return LifeView(
