@@ -123,7 +123,8 @@ class Life:
         step_s = seconds.get(STEP) or sum(
             value for name, value in seconds.items() if name in timings and name not in apart
         )
-        self._outcome = self._goes_on(step, seconds, now)
+        # of several steps that are read together, the first has ended it
+        self._outcome = (self._outcome or self._goes_on(step, seconds, now)) if SUBJECT in self.conditions else ""
         was_late = self._rule in LATE and SUBJECT in self.conditions and bool(self.conditions[SUBJECT].told)
         if was_late:
             self.late_steps.append(step)
@@ -180,6 +181,8 @@ class Life:
         if not self.is_live or self.evidence.is_old:
             return ()
         changes = list(self.conditions.update(holding, moment, outcomes, unknown))
+        if SUBJECT not in self.conditions:
+            self._outcome = ""
         if not was_over and self.settings.tells_finish:
             changes += [self.conditions.announce(d, moment) for d in found if d.severity == "info"]
         self.conditions.forget(moment.attempt, moment.step)
