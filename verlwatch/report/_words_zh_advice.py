@@ -144,6 +144,7 @@ ADVICE: Mapping[str, str] = {
     "the engine leaves more to training": "引擎给训练留出更多",
     "the peak memory of the cards falls": "显存峰值下降",
     "the engine gives its cache back while the model is trained": "训练时引擎归还缓存",
+    "the optimizer's state leaves the card between updates": "两次更新之间优化器状态离开显卡",
     "parameters leave the card while the engine generates": "引擎生成时参数离开显卡",
     "the peak memory of the cards falls; update_actor takes longer": "显存峰值下降；update_actor 变长",
     "fewer tokens for each pass": "每次处理更少 token",
