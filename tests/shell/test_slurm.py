@@ -12,7 +12,8 @@ import pytest
 from tests.fakes.clock import VirtualClock
 from tests.fakes.slurm import FakeSlurm
 from verlwatch.config import Config
-from verlwatch.core.types import Event, Extract
+from verlwatch.core.life._evidence import Evidence
+from verlwatch.core.types import NOBODY, Event, Extract, Origin
 from verlwatch.shell import slurm
 from verlwatch.shell.inbox import Inbox
 from verlwatch.shell.observers.slurm import Slurm
@@ -336,3 +337,11 @@ async def test_an_answer_that_takes_long_holds_nobody_up(monkeypatch: pytest.Mon
     assert [one["name"] for one in await told(inbox)] == ["late"]
     task.cancel()
     await asyncio.wait({task})
+
+
+@pytest.mark.parametrize("state", sorted(slurm.ENDED))
+def test_a_state_that_ends_a_job_here_ends_it_for_the_life_of_its_run(state: str) -> None:
+    evidence = Evidence()
+    said = {"job": "7", "state": state}
+    evidence.hear(Event(Origin("slurm", 0, 0, NOBODY, "slurm"), "job", said), 5.0, is_current=True)
+    assert evidence.is_end

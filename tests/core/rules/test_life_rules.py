@@ -222,7 +222,7 @@ def test_a_death_before_the_first_step_says_so() -> None:
     assert title(killed, replace(VIEW, step=-1, gone=GONE)).endswith("ended with code 1, before its first step")
 
 
-@pytest.mark.parametrize("state", ["TIMEOUT", "CANCELLED", "PREEMPTED", "DEADLINE", "BOOT_FAIL"])
+@pytest.mark.parametrize("state", ["TIMEOUT", "CANCELLED", "PREEMPTED", "DEADLINE", "BOOT_FAIL", "REVOKED"])
 def test_what_the_scheduler_ended_is_no_fault_of_the_run(state: str) -> None:
     assert title(job_ended, replace(VIEW, job={"job": "7", "state": state})).startswith("job 7 ended by the scheduler")
 

@@ -25,6 +25,7 @@ _SURE = frozenset({"worker_died"})
 """Faults that a log gives as warnings, and that no run survives."""
 _ENDS = frozenset({
     "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "DEADLINE", "BOOT_FAIL",
+    "REVOKED",
 })  # fmt: skip
 """States of a job that is over.  Source: Slurm ``sacct``, JOB STATE CODES."""
 

@@ -11,7 +11,7 @@ from verlwatch.core.types import Diagnosis
 NAME = "job_ended"
 NEEDS = "Slurm's words in the log (`slurmstepd: error: *** JOB ...`), or the state of the job"
 TURN_ON = "`verlwatch attach JOBID`, or `runs[].slurm_job` in the configuration"
-STATES = frozenset({"TIMEOUT", "CANCELLED", "PREEMPTED", "DEADLINE", "BOOT_FAIL"})
+STATES = frozenset({"TIMEOUT", "CANCELLED", "PREEMPTED", "DEADLINE", "BOOT_FAIL", "REVOKED"})
 LIMIT = "It ran into its time limit: resume it from the last checkpoint, or ask for more time."
 OTHERWISE = "See who ended it: `sacct -j JOBID --format=JobID,State,ExitCode,DerivedExitCode,Comment`."
 
