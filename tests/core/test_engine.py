@@ -301,7 +301,7 @@ def test_no_value_in_any_key_stops_or_mutes_the_watcher(key: str, value: str) ->
         training.lines[i] = re.sub(rf"{key}:\S+", f"{key}:{value}", training.lines[i])
     engine = Engine(SETTINGS)
     outcome = training.told(engine)
-    assert engine.runs["train"].judged.quarantined == {}
+    assert engine.runs["train"].judged.quarantined == engine.runs["train"].left_out == {}
     assert ("opened", "gen") in [(event, phase) for event, phase, _ in story(outcome)]
     assert orjson.dumps([n.message for n in outcome.notifications])
 
@@ -388,7 +388,7 @@ def test_state_of_which_one_kind_is_unknown_starts_warm(kind: str) -> None:
     at = disk.cursors["train.log"].reread_from
     engine.feed(Chunk("train.log", 1, at, RUN[at:]), 0.0)
     assert engine.runs["train"].step == 300
-    assert engine.runs["train"].judged.quarantined == {}
+    assert engine.runs["train"].judged.quarantined == engine.runs["train"].left_out == {}
 
 
 def test_a_first_step_that_took_long_is_no_measure_of_the_budget() -> None:

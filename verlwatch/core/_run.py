@@ -68,6 +68,8 @@ class Run(Voice):
         """Whether its steps have no numbers and are counted."""
         self.due: float | None = None
         """When its life is to be looked at again, if nothing comes."""
+        self.left_out: dict[str, str] = {}
+        """Kinds of records that could not be taken -> why the last one was not."""
         self.strays: deque[bool] = deque(maxlen=STRAYS_OF)
         """Of the last steps: whether each contradicted the steps before it (see `astray`)."""
 
@@ -113,7 +115,8 @@ class Run(Voice):
         self.judged.forecasts.hear(event, now)
         if event.name == "fault":
             self.judged.finite.hear(event)
-        if self.hardware.cards.hear(event, self.step, now) and self.hardware.cards.changed:
+        heard = self.hardware.cards.hear(event, self.step, now)
+        if heard and self.hardware.cards.changed and not self.life.is_timed:  # else with all that has come together
             self._look_at_cards(now, told)
         if event.name == "config":
             self._configure(named(event.attributes), now, told)
@@ -178,6 +181,8 @@ class Run(Voice):
         """Lets the life of the run be judged at ``now``; ``final``: its logs have come to their end."""
         life = self.life
         life.config, life.is_over = self.config, self.finished
+        if self.hardware.cards.changed:
+            self._look_at_cards(now, told)
         moment = Moment(self.name, max(self.attempts.current, life.attempt), self.step, now)
         changes = self._guarded("life", lambda: life.look(moment, gpus(self.config), final=final))
         self._tell(changes, moment, told, life.conditions)

@@ -229,7 +229,7 @@ class Engine(Reads):
                     told.gpus += row_of(run.name, record, run.hardware.cards.cards, now)
             except Exception as error:  # noqa: BLE001 - no record may end the watcher: it would be read again for ever
                 origin = record.origin
-                part, known = f"a {origin.kind} record", run.judged.quarantined
+                part, known = f"a {origin.kind} record", run.left_out
                 part = part if part in known or len(known) < MOST_TROUBLES else "further records"
                 known[part] = f"{error!r}, last at byte {origin.end}"[:300]
 

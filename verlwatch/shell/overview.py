@@ -243,6 +243,8 @@ class Overview:
             limit, left_out = engine.settings.max_runs, engine.refused_runs
             yield f"more than {limit} runs: further ones are not judged ({left_out} pieces of their logs left out)"
         for run in self._runs():
+            for part, why in run.left_out.items():
+                yield f"run {run.name}: {part} could not be taken and was left out: {why}"
             if run.astray:
                 yield (
                     f"run {run.name}: many of its last steps contradict those before them, so part is not judged; "

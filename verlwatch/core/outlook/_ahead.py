@@ -93,7 +93,9 @@ class Forecasts:
             limit = self.limits.of(name)
             remaining = inf if self.planned is None else self.planned - step
             self._series.setdefault(name, Approach()).add(step, value, limit[0] if limit else None, remaining)
-        self._used = {host: (0.0 if host in self._heard(now) else used, at) for host, (used, at) in self._used.items()}
+        heard = self._heard(now)
+        self._used = {host: (0.0, at) for host, (_, at) in self._used.items() if host in heard}
+        self._series = {name: one for name, one in self._series.items() if name.partition(":")[2] in {"", *heard}}
         self._look_at_the_clock(now)
 
     def _heard(self, now: float) -> set[str]:
