@@ -28,6 +28,8 @@ from verlwatch.core.types import ClosedAs, Diagnosis, Incident
 
 MOST_LATELY = 256
 """Closed ones that are remembered: a run may make no step for long."""
+OPENINGS = 512
+"""So many are counted; onsets only grow."""
 
 
 class Conditions:
@@ -38,7 +40,7 @@ class Conditions:
         self._open: dict[str, Incident] = {}
         self._lately: list[Incident] = []  # closed; may come back, or its end is not told yet
         self._accepted: dict[str, str] = {}  # subject -> the rule that a person wants to hear no more of
-        self._count = 0  # no two incidents have the same id
+        self._openings: dict[str, int] = {}  # of a subject with the same onset: no two incidents have the same id
 
     def __iter__(self) -> Iterator[Incident]:
         return iter(self._open.values())
@@ -136,8 +138,7 @@ class Conditions:
             if same and self._may_come_back(known, moment.attempt, moment.step):
                 self._lately.remove(known)
                 return Change(known, replace(reopened(known, diagnosis, moment), outcome=""))
-        self._count += 1
-        key = incident_id(moment.run, moment.attempt, f"{diagnosis.subject}\0{self._count}", moment.step)
+        key = self._id(diagnosis, moment)
         return Change(
             None,
             Incident(
@@ -152,6 +153,14 @@ class Conditions:
                 worst_ratio=diagnosis.ratio,
             ),
         )
+
+    def _id(self, diagnosis: Diagnosis, moment: Moment) -> str:
+        """By what it is about and since when, not by when it was noticed: logs of many hosts come in any order."""
+        subject = f"{moment.attempt} {diagnosis.subject} {diagnosis.onset}"
+        count = self._openings[subject] = self._openings.pop(subject, 0) + 1
+        if len(self._openings) > OPENINGS:
+            del self._openings[next(iter(self._openings))]
+        return incident_id(moment.run, moment.attempt, f"{diagnosis.subject}\0{count}", diagnosis.onset)
 
     def _closed(self, incident: Incident, end: Ending, moment: Moment, outcome: str) -> Change:
         after = replace(closed(incident, end, moment), outcome=outcome)
@@ -170,7 +179,7 @@ class Conditions:
             "open": [incident_state(incident) for incident in self._open.values()],
             "lately": [incident_state(incident) for incident in self._lately],
             "accepted": self._accepted,
-            "count": self._count,
+            "openings": self._openings,
         }
 
     @classmethod
@@ -179,7 +188,7 @@ class Conditions:
         self = cls(policy)
         self._open = {one.diagnoses[0].subject: one for one in map(incident_from, state["open"])}
         self._lately = [incident_from(data) for data in state["lately"]]
-        self._accepted, self._count = dict(state["accepted"]), state["count"]
+        self._accepted, self._openings = dict(state["accepted"]), dict(state["openings"])
         return self
 
 
