@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.fakes.nvml import GIB, FakeNvml, cards, loaded
 from verlwatch.shell.gpu._choice import Choice
-from verlwatch.shell.gpu._processes import Processes
+from verlwatch.shell.gpu._processes import CardProcesses
 from verlwatch.shell.gpu._seen import sample_event
 from verlwatch.shell.gpu.nvml import Nvml
 
@@ -28,7 +28,7 @@ def main() -> None:
     with loaded(driver):
         at = 0.0
         nvml = type("Sampled", (Nvml,), {"__init__": lambda self: Nvml.__init__(self, lambda: at)})
-        choice, processes = Choice([nvml], lambda: at), Processes(lambda: at)
+        choice, processes = Choice([nvml], lambda: at), CardProcesses(lambda: at)
         choice()
         calls, begun = driver.calls, time.process_time()
         for _ in range(SAMPLES):

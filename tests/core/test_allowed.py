@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.conftest import SOAK
 from verlwatch.core.incidents import Moment
 from verlwatch.core.life import Life
-from verlwatch.core.life._allowed import OwnPace, quantile
+from verlwatch.core.life._allowed import FACTOR, OwnPace, quantile
 from verlwatch.core.rules import Stage
 from verlwatch.core.settings import Patience, Settings
 
@@ -262,3 +262,14 @@ def test_a_stall_is_told_within_three_times_the_95th_percentile(
         return
     p95 = quantile([s * scale for s in took], 0.95) + (testing * scale if validates else 0.0)
     assert p95 < allowed <= max(3 * p95, 10.0)
+
+
+def test_a_checkpoint_that_has_not_begun_excuses_no_validation() -> None:
+    pace = OwnPace()
+    for step in range(1, 11):
+        pace.take(step, 20.0, {"testing": 40.0} if step == 10 else {}, None)
+    config = {"trainer.test_freq": 10, "trainer.save_freq": 20}
+    patience = Patience(first_validation_s=3600.0)
+    validating = pace.allowance(19, "validation", config, patience)
+    assert validating.seconds == FACTOR * 20.0 + FACTOR * 40.0
+    assert pace.allowance(19, "checkpoint", config, patience).seconds == validating.seconds + 3600.0

@@ -93,6 +93,8 @@ class OwnPace:
             if not (stage == word or any(self._is_due(name, one, config, planned) for one in ahead)):
                 continue
             longest = max((took for _, took in self.apart[name]), default=None)
+            if longest is None and stage == "validation" and name == "save_checkpoint":
+                continue  # it comes after the validation: what it may take does not excuse that one
             seconds += patience.first_validation_s if longest is None else FACTOR * longest
             why += f", and {'the limit for the first' if longest is None else f'{FACTOR:g}× its longest'} {word}"
         return Allowance(max(seconds, LEAST_S), why)
