@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -120,5 +121,8 @@ async def test_who_wants_polling_gets_it_and_no_watch(
 
 def watches(daemon: Daemon) -> int:
     """How many inotify watches the daemon holds."""
-    files = Path(f"/proc/{daemon.process.pid}/fdinfo").iterdir()
-    return sum(line.startswith("inotify ") for file in files for line in file.read_text().splitlines())
+    lines: list[str] = []
+    for file in Path(f"/proc/{daemon.process.pid}/fdinfo").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile: it opens and closes files as it looks around
+            lines += file.read_text().splitlines()
+    return sum(line.startswith("inotify ") for line in lines)
