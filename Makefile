@@ -26,7 +26,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
+test: $(VENV)/.dev
 	@.ci/test $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev
