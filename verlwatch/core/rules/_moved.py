@@ -47,6 +47,25 @@ def of_samples(view: View) -> tuple[str, ...]:
     return tuple(f"{name}: {instead(name, point)} {since(point)}" for name, point in points if point)
 
 
+def told(
+    rule: str,
+    view: View,
+    metric: str,
+    *,
+    title: str,
+    summary: str,
+    advice: tuple[str, ...],
+    severity: Severity = "warning",
+) -> tuple[Diagnosis, ...]:
+    """One diagnosis while the metric is off its course: ``{what}`` in its words stands for how far, and since when."""
+    point = moved(view, metric)
+    if point is None:
+        return ()
+    what = f"{instead(metric, point)} {since(point)}"
+    title, summary = title.format(what=what), summary.format(what=what)
+    return (diagnosis(rule, view, point, title=title, summary=summary, advice=advice, severity=severity),)
+
+
 def diagnosis(
     rule: str,
     view: View,

@@ -6,7 +6,7 @@ Told is a level or a drift of five points or more above it, and of a quarter or 
 
 from __future__ import annotations
 
-from verlwatch.core.rules._moved import diagnosis, instead, moved, since
+from verlwatch.core.rules._moved import told
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import Diagnosis
 
@@ -23,17 +23,11 @@ ADVICE = (
 
 def diagnose(view: View) -> tuple[Diagnosis, ...]:
     """One diagnosis while it holds."""
-    point = moved(view, SUBJECT)
-    if point is None:
-        return ()
-    what = f"{instead(SUBJECT, point)} {since(point)}"
-    return (
-        diagnosis(
-            NAME,
-            view,
-            point,
-            title=f"more samples are aborted: {what}",
-            summary=f"the share of samples without a response is {what}: fewer are learned from",
-            advice=ADVICE,
-        ),
+    return told(
+        NAME,
+        view,
+        SUBJECT,
+        title="more samples are aborted: {what}",
+        summary="the share of samples without a response is {what}: fewer are learned from",
+        advice=ADVICE,
     )

@@ -6,7 +6,7 @@ to half of it or less.  An entropy that slides to nothing over several hundred s
 
 from __future__ import annotations
 
-from verlwatch.core.rules._moved import diagnosis, instead, moved, since
+from verlwatch.core.rules._moved import told
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import Diagnosis
 
@@ -23,17 +23,11 @@ ADVICE = (
 
 def diagnose(view: View) -> tuple[Diagnosis, ...]:
     """One diagnosis while it holds."""
-    point = moved(view, SUBJECT)
-    if point is None:
-        return ()
-    what = f"{instead(SUBJECT, point)} {since(point)}"
-    return (
-        diagnosis(
-            NAME,
-            view,
-            point,
-            title=f"entropy has collapsed: {what}",
-            summary=f"the policy's entropy has fallen much faster than before, to {what}",
-            advice=ADVICE,
-        ),
+    return told(
+        NAME,
+        view,
+        SUBJECT,
+        title="entropy has collapsed: {what}",
+        summary="the policy's entropy has fallen much faster than before, to {what}",
+        advice=ADVICE,
     )

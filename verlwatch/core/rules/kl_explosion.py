@@ -7,7 +7,7 @@ a level or a drift to three times the course or more on that scale: from 0.01 to
 
 from __future__ import annotations
 
-from verlwatch.core.rules._moved import diagnosis, instead, moved, since
+from verlwatch.core.rules._moved import told
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import Diagnosis
 
@@ -24,17 +24,11 @@ ADVICE = (
 
 def diagnose(view: View) -> tuple[Diagnosis, ...]:
     """One diagnosis while it holds."""
-    point = moved(view, SUBJECT)
-    if point is None:
-        return ()
-    what = f"{instead(SUBJECT, point)} {since(point)}"
-    return (
-        diagnosis(
-            NAME,
-            view,
-            point,
-            title=f"KL to the reference explodes: {what}",
-            summary=f"the policy has left its reference much faster than before: KL is {what}",
-            advice=ADVICE,
-        ),
+    return told(
+        NAME,
+        view,
+        SUBJECT,
+        title="KL to the reference explodes: {what}",
+        summary="the policy has left its reference much faster than before: KL is {what}",
+        advice=ADVICE,
     )

@@ -6,7 +6,7 @@ level or a drift to half of it or less.  Responses that grow into their limit ar
 
 from __future__ import annotations
 
-from verlwatch.core.rules._moved import diagnosis, instead, moved, since
+from verlwatch.core.rules._moved import told
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import Diagnosis
 
@@ -23,17 +23,11 @@ ADVICE = (
 
 def diagnose(view: View) -> tuple[Diagnosis, ...]:
     """One diagnosis while it holds."""
-    point = moved(view, SUBJECT)
-    if point is None:
-        return ()
-    what = f"{instead(SUBJECT, point)} {since(point)}"
-    return (
-        diagnosis(
-            NAME,
-            view,
-            point,
-            title=f"responses have become short: {what}",
-            summary=f"the mean response has become much shorter within few steps: {what}",
-            advice=ADVICE,
-        ),
+    return told(
+        NAME,
+        view,
+        SUBJECT,
+        title="responses have become short: {what}",
+        summary="the mean response has become much shorter within few steps: {what}",
+        advice=ADVICE,
     )

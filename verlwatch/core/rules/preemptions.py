@@ -6,7 +6,7 @@ level or a drift of 0.1 per sample or more above it, and of a quarter or more on
 
 from __future__ import annotations
 
-from verlwatch.core.rules._moved import beside_gen, diagnosis, instead, moved, since
+from verlwatch.core.rules._moved import beside_gen, told
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import Diagnosis
 
@@ -24,18 +24,12 @@ ADVICE = (
 
 def diagnose(view: View) -> tuple[Diagnosis, ...]:
     """One diagnosis while it holds."""
-    point = moved(view, SUBJECT)
-    if point is None:
-        return ()
-    what = f"{instead(SUBJECT, point)} {since(point)}"
-    return (
-        diagnosis(
-            NAME,
-            view,
-            point,
-            title=f"samples are preempted in the engine: {what}",
-            summary=f"preemptions per sample are {what}: the KV cache is full, and their tokens are computed again",
-            advice=ADVICE,
-            severity=beside_gen(view),
-        ),
+    return told(
+        NAME,
+        view,
+        SUBJECT,
+        title="samples are preempted in the engine: {what}",
+        summary="preemptions per sample are {what}: the KV cache is full, and their tokens are computed again",
+        advice=ADVICE,
+        severity=beside_gen(view),
     )

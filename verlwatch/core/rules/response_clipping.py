@@ -7,7 +7,7 @@ above it, and of a quarter or more on its scale.
 
 from __future__ import annotations
 
-from verlwatch.core.rules._moved import diagnosis, instead, moved, since
+from verlwatch.core.rules._moved import told
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import Diagnosis
 
@@ -25,17 +25,11 @@ ADVICE = (
 
 def diagnose(view: View) -> tuple[Diagnosis, ...]:
     """One diagnosis while it holds."""
-    point = moved(view, SUBJECT)
-    if point is None:
-        return ()
-    what = f"{instead(SUBJECT, point)} {since(point)}"
-    return (
-        diagnosis(
-            NAME,
-            view,
-            point,
-            title=f"more responses are cut at the longest length: {what}",
-            summary=f"the share of responses that end only because they are as long as allowed is {what}",
-            advice=ADVICE,
-        ),
+    return told(
+        NAME,
+        view,
+        SUBJECT,
+        title="more responses are cut at the longest length: {what}",
+        summary="the share of responses that end only because they are as long as allowed is {what}",
+        advice=ADVICE,
     )

@@ -7,7 +7,7 @@ to 0.28, from 0.3 to 0.1, from 5 to 2.5.  Rising rewards, however fast, are foll
 
 from __future__ import annotations
 
-from verlwatch.core.rules._moved import diagnosis, instead, moved, since
+from verlwatch.core.rules._moved import told
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import Diagnosis
 
@@ -24,17 +24,11 @@ ADVICE = (
 
 def diagnose(view: View) -> tuple[Diagnosis, ...]:
     """One diagnosis while it holds."""
-    point = moved(view, SUBJECT)
-    if point is None:
-        return ()
-    what = f"{instead(SUBJECT, point)} {since(point)}"
-    return (
-        diagnosis(
-            NAME,
-            view,
-            point,
-            title=f"rewards have collapsed: {what}",
-            summary=f"the mean score has fallen to {what}",
-            advice=ADVICE,
-        ),
+    return told(
+        NAME,
+        view,
+        SUBJECT,
+        title="rewards have collapsed: {what}",
+        summary="the mean score has fallen to {what}",
+        advice=ADVICE,
     )

@@ -6,7 +6,7 @@ Statistic: mean seconds of tool calls ÷ mean seconds of a sample (generation an
 
 from __future__ import annotations
 
-from verlwatch.core.rules._moved import beside_gen, diagnosis, instead, moved, since
+from verlwatch.core.rules._moved import beside_gen, told
 from verlwatch.core.rules._view import View
 from verlwatch.core.types import Diagnosis
 
@@ -24,18 +24,12 @@ ADVICE = (
 
 def diagnose(view: View) -> tuple[Diagnosis, ...]:
     """One diagnosis while it holds."""
-    point = moved(view, SUBJECT)
-    if point is None:
-        return ()
-    what = f"{instead(SUBJECT, point)} {since(point)}"
-    return (
-        diagnosis(
-            NAME,
-            view,
-            point,
-            title=f"samples wait for their tools for more of their time: {what}",
-            summary=f"the share of a sample's time that tool calls take is {what}",
-            advice=ADVICE,
-            severity=beside_gen(view),
-        ),
+    return told(
+        NAME,
+        view,
+        SUBJECT,
+        title="samples wait for their tools for more of their time: {what}",
+        summary="the share of a sample's time that tool calls take is {what}",
+        advice=ADVICE,
+        severity=beside_gen(view),
     )
