@@ -261,8 +261,8 @@ async def test_a_host_that_slept_misses_instants_and_goes_on(watch: Callable[...
     watched = watch()
     await watched.until(7)
     await watched.events()
-    watched.clock._now += 95  # at 1_000_105: half an interval after the last
-    await watched.until(103)
+    watched.clock._now += 97  # at 1_000_107: more than half an interval after the last
+    await watched.until(105)
     assert await watched.events() == []
     await watched.until(107)
     assert {event.at for event in await watched.events("gpu_sample")} == {1_000_110.0}
