@@ -25,8 +25,9 @@ EPILOG = """examples:
 """
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def build_parser(command: str = "") -> argparse.ArgumentParser:
+    """The whole command line; where it is known already which ``command`` is meant, no other one is loaded."""
+    named = command.replace("-", "_") if "_" not in command else ""
     parser = argparse.ArgumentParser(
         prog="verlwatch",
         description="Watches verl training runs from outside: what changed, since which step, and whom to tell.",
@@ -35,7 +36,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"verlwatch {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name in COMMANDS:
+    for name in (named,) if named in COMMANDS else COMMANDS:
         import_module(f"verlwatch.commands.{name}").add(subparsers)
     return parser
 
@@ -45,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     _output.prepare()
     try:
         try:
-            args = build_parser().parse_args(argv)
+            given = sys.argv[1:] if argv is None else argv
+            args = build_parser(given[0] if given else "").parse_args(given)
             code: int = args.run_command(args)
         finally:
             _output.flush()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -36,6 +38,14 @@ def test_an_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str])
         build_parser().parse_args(["rum"])
     assert end.value.code == 2
     assert "rum" in capsys.readouterr().err
+
+
+def test_a_daemon_loads_no_other_command() -> None:
+    ask = "import sys; from verlwatch.cli import build_parser; build_parser('run'); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    loaded = {name for name in done.stdout.split() if name.startswith("verlwatch.")}
+    assert "verlwatch.commands.run" in loaded
+    assert not {"verlwatch.report", "verlwatch.commands.report", "verlwatch.commands.demo"} & loaded
 
 
 @pytest.mark.parametrize("command", ["replay", "report", "parse"])

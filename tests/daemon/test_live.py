@@ -15,7 +15,7 @@ import pytest
 from tests.daemon.conftest import Starter
 from tests.daemon.harness import Daemon, Sink
 
-RSS_LIMIT_MB = 84.0
+RSS_LIMIT_MB = 80.0
 
 
 def arguments(log: Path, home: Path, sink: Sink) -> tuple[str | Path, ...]:
