@@ -20,10 +20,12 @@ from verlwatch.core.incidents._incident import (
     incident_from,
     incident_id,
     incident_state,
+    is_untold,
+    may_come_back,
+    new,
     reopened,
 )
 from verlwatch.core.incidents._policy import Policy
-from verlwatch.core.incidents._reason import news
 from verlwatch.core.types import ClosedAs, Diagnosis, Incident
 
 MOST_LATELY = 256
@@ -127,7 +129,7 @@ class Conditions:
 
     def forget(self, attempt: int, step: int) -> None:
         """Lets go of closed incidents whose end is told and which are too long ago to come back."""
-        kept = [one for one in self._lately if is_untold(one) or self._may_come_back(one, attempt, step)]
+        kept = [one for one in self._lately if is_untold(one) or may_come_back(one, attempt, step, self.policy)]
         self._lately = kept[-MOST_LATELY:]
 
     # ------------------------------------------------------------------------------------------------ one incident
@@ -135,24 +137,10 @@ class Conditions:
         for known in self._lately:
             lead = known.diagnoses[0]
             same = (lead.subject, lead.rule) == (diagnosis.subject, diagnosis.rule)
-            if same and self._may_come_back(known, moment.attempt, moment.step):
+            if same and may_come_back(known, moment.attempt, moment.step, self.policy):
                 self._lately.remove(known)
                 return Change(known, replace(reopened(known, diagnosis, moment), outcome=""))
-        key = self._id(diagnosis, moment)
-        return Change(
-            None,
-            Incident(
-                id=key,
-                run=moment.run,
-                attempt=moment.attempt,
-                state="firing",
-                severity=diagnosis.severity,
-                diagnoses=(diagnosis,),
-                opened_step=moment.step,
-                opened_at=moment.now,
-                worst_ratio=diagnosis.ratio,
-            ),
-        )
+        return Change(None, replace(new(diagnosis, moment), id=self._id(diagnosis, moment), state="firing"))
 
     def _id(self, diagnosis: Diagnosis, moment: Moment) -> str:
         """By what it is about and since when, not by when it was noticed: logs of many hosts come in any order."""
@@ -166,11 +154,6 @@ class Conditions:
         after = replace(closed(incident, end, moment), outcome=outcome)
         self._lately.append(after)
         return Change(incident, after)
-
-    def _may_come_back(self, incident: Incident, attempt: int, step: int) -> bool:
-        ended = incident.closed_step if incident.closed_step is not None else -1
-        near = incident.attempt == attempt and step - ended <= self.policy.reopen_steps
-        return near and incident.closed_as == "resolved"
 
     # ------------------------------------------------------------------------------------------------ state
     def state(self) -> dict[str, Any]:
@@ -190,12 +173,6 @@ class Conditions:
         self._lately = [incident_from(data) for data in state["lately"]]
         self._accepted, self._openings = dict(state["accepted"]), dict(state["openings"])
         return self
-
-
-def is_untold(incident: Incident) -> bool:
-    """Whether those whom it concerns have not been told of its end."""
-    last = incident.told[-1] if incident.told else None
-    return news(last, incident) is not None
 
 
 def _grown(incident: Incident, diagnosis: Diagnosis) -> Incident:

@@ -8,6 +8,7 @@ from math import isfinite
 from statistics import median
 
 from verlwatch.core.incidents._grouping import ALL_SLOW, is_derived, places
+from verlwatch.core.incidents._incident import told_ago
 from verlwatch.core.incidents._words import amount, duration, listed, quantity
 from verlwatch.core.metrics import MEASURES
 from verlwatch.core.types import Diagnosis, Incident
@@ -145,8 +146,8 @@ def _of_open(incident: Incident, step: int, now: float, context: Context) -> Fac
 
 
 def _first_told(incident: Incident, now: float) -> str:
-    ago = float(int(now - incident.told[0].at)) if incident.told else 0.0
-    return f" (first told {duration(ago)} ago)" if ago >= 60 else ""  # noqa: PLR2004 - a minute
+    ago = told_ago(incident, now)
+    return f" (first told {ago} ago)" if ago else ""
 
 
 def shown(lead: Diagnosis, value: float) -> str:

@@ -8,9 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from verlwatch.core.incidents._grouping import ALL_SLOW, is_derived, worst
-from verlwatch.core.incidents._reason import Mute
+from verlwatch.core.incidents._policy import Policy
+from verlwatch.core.incidents._reason import Mute, news
+from verlwatch.core.incidents._words import duration
 from verlwatch.core.metrics import less_is_worse
 from verlwatch.core.types import ClosedAs, Diagnosis, Incident, Notice
+
+MINUTE_S = 60.0
 
 
 class Ending(NamedTuple):
@@ -116,6 +120,25 @@ def closed(incident: Incident, ending: Ending, moment: Moment) -> Incident:
         closed_step=moment.step,
         last_step=ending.last_step,
     )
+
+
+def may_come_back(incident: Incident, attempt: int, step: int, policy: Policy) -> bool:
+    """Whether what turns up at this step would be a closed incident again, and no new one."""
+    ended = incident.closed_step if incident.closed_step is not None else -1
+    near = incident.attempt == attempt and step - ended <= policy.reopen_steps
+    return near and incident.closed_as == "resolved"
+
+
+def is_untold(incident: Incident) -> bool:
+    """Whether those whom a closed incident concerns have not been told of its end."""
+    last = incident.told[-1] if incident.told else None
+    return news(last, incident) is not None
+
+
+def told_ago(incident: Incident, now: float) -> str:
+    """How long ago people were first told of it, in words; empty for less than a minute, and where they were not."""
+    ago = float(int(now - incident.told[0].at)) if incident.told else 0.0
+    return duration(ago) if ago >= MINUTE_S else ""
 
 
 def incident_state(incident: Incident) -> dict[str, Any]:

@@ -26,13 +26,15 @@ from verlwatch.core.incidents._incident import (
     closed,
     incident_from,
     incident_state,
+    is_untold,
     joined,
+    may_come_back,
     new,
     reopened,
     worse_ratio,
 )
 from verlwatch.core.incidents._policy import Policy
-from verlwatch.core.incidents._reason import MOVED, news
+from verlwatch.core.incidents._reason import MOVED
 from verlwatch.core.metrics import less_is_worse
 from verlwatch.core.types import ClosedAs, Diagnosis, Incident
 
@@ -118,7 +120,7 @@ class OpenIncidents:
         """Replaces an incident by a copy that remembers what was told of it, or forgets it where that was the end."""
         self._open = [incident if known.id == incident.id else known for known in self._open]
         self._lately = [incident if known.id == incident.id else known for known in self._lately]
-        if incident.state == "closed" and incident.closed_as != "resolved" and not _is_untold(incident):
+        if incident.state == "closed" and incident.closed_as != "resolved" and not is_untold(incident):
             self._lately = [known for known in self._lately if known.id != incident.id]
 
     # ------------------------------------------------------------------------------------------------ a step's way
@@ -196,13 +198,11 @@ class OpenIncidents:
         return None
 
     def _may_come_back(self, incident: Incident, moment: Moment) -> bool:
-        ended = incident.closed_step if incident.closed_step is not None else -1
-        near = incident.attempt == moment.attempt and moment.step - ended <= self.policy.reopen_steps
-        return near and incident.closed_as == "resolved"
+        return may_come_back(incident, moment.attempt, moment.step, self.policy)
 
     def _is_of_use(self, incident: Incident, moment: Moment) -> bool:
         """Whether a closed incident may come back, or has an end that people must still be told."""
-        return _is_untold(incident) or self._may_come_back(incident, moment)
+        return is_untold(incident) or self._may_come_back(incident, moment)
 
     # ------------------------------------------------------------------------------------------------ state
     def state(self) -> dict[str, Any]:
@@ -227,11 +227,6 @@ class OpenIncidents:
         self._absorb_until = state["absorb_until"]
         self._counted = (state["counted"][0], state["counted"][1])
         return self
-
-
-def _is_untold(incident: Incident) -> bool:
-    """Whether those who know that it was open have not been told of its end."""
-    return bool(incident.told) and news(incident.told[-1], incident) is not None
 
 
 def _ending(incident: Incident, endings: Mapping[str, Ending], moment: Moment) -> Ending:

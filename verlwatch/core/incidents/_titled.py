@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from verlwatch.core.incidents._incident import told_ago
 from verlwatch.core.incidents._words import duration
 from verlwatch.core.types import Incident, Reason
-
-MINUTE_S = 60.0
 
 
 def title(incident: Incident, reason: Reason) -> str:
@@ -46,7 +45,5 @@ def summary(incident: Incident, now: float) -> str:
 def facts(incident: Incident, now: float) -> Iterator[tuple[str, str]]:
     """The diagnosis' own, and since when it is known."""
     yield from incident.diagnoses[0].facts
-    if incident.state != "closed" and incident.told:
-        ago = float(int(now - incident.told[0].at))
-        if ago >= MINUTE_S:
-            yield "First told", f"{duration(ago)} ago"
+    if incident.state != "closed" and (ago := told_ago(incident, now)):
+        yield "First told", f"{ago} ago"
